@@ -1,0 +1,193 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * load - random direct I/O by several threads, and what came of it in one line.
+ *
+ *   load fill DEV                     write every sector's stamp (see io.h)
+ *   load check DEV                    read all of it back and compare
+ *   load read|write|mixed DEV [--threads N] [--bs BYTES] [--count N]
+ *        [--seconds S] [--verify] [--seed N]
+ *
+ * Each thread does one synchronous request after another; --count is the number
+ * for each thread, and without it and --seconds the load goes on until SIGTERM.
+ * Writes carry the stamps too, so --verify may be given with all three.
+ * Prints "reads=N writes=N errors=N errno=E wrong=N max_us=N"; errors are counted and
+ * not fatal: the tests decide what they expect.  Exit status 0, 1 if data was
+ * wrong, 2 if it could not run.
+ */
+#include "io.h"
+
+#include <pthread.h>
+#include <signal.h>
+#include <stdatomic.h>
+
+struct options {
+	const char *device;
+	bool reads, writes, verify;
+	unsigned int threads;
+	size_t bs;
+	uint64_t count, seconds, seed;
+};
+
+static struct options opt = { .threads = 4, .bs = 4096, .seed = 1 };
+static int fd;
+static uint64_t blocks, deadline;
+static atomic_bool stop;
+static _Atomic uint64_t reads, writes, errors, wrong, max_ns;
+static atomic_int first_error;
+
+static void on_signal(int number)
+{
+	(void)number;
+	stop = true;
+}
+
+static void note_time(uint64_t ns)
+{
+	uint64_t old = max_ns;
+
+	while (ns > old && !atomic_compare_exchange_weak(&max_ns, &old, ns))
+		;
+}
+
+static void one_request(char *data, uint64_t *random)
+{
+	uint64_t at = next_random(random) % blocks * opt.bs;
+	bool write = opt.writes && (!opt.reads || next_random(random) % 4 == 0);
+	uint64_t begin = now_ns();
+	ssize_t n;
+
+	if (write) {
+		stamp(data, at / SECTOR, opt.bs);
+		n = pwrite(fd, data, opt.bs, (off_t)at);
+	} else {
+		n = pread(fd, data, opt.bs, (off_t)at);
+	}
+	note_time(now_ns() - begin);
+	if (write)
+		writes++;
+	else
+		reads++;
+	if (n != (ssize_t)opt.bs) {
+		int none = 0;
+
+		atomic_compare_exchange_strong(&first_error, &none, n < 0 ? errno : EIO);
+		errors++;
+	} else if (!write && opt.verify) {
+		int64_t bad = stamp_wrong(data, at / SECTOR, opt.bs);
+
+		if (bad >= 0 && wrong++ == 0)
+			fprintf(stderr, "sector %lld is wrong\n", (long long)bad);
+	}
+}
+
+static void *worker(void *arg)
+{
+	uint64_t random = mix(opt.seed * 1000 + (uintptr_t)arg);
+	char *data = buffer(opt.bs);
+
+	for (uint64_t i = 0; !stop && (!opt.count || i < opt.count); i++) {
+		one_request(data, &random);
+		if (deadline && now_ns() > deadline)
+			break;
+	}
+	free(data);
+	return NULL;
+}
+
+static void run(void)
+{
+	pthread_t *thread = calloc(opt.threads, sizeof(*thread));
+
+	if (!thread)
+		die("threads");
+	blocks = device_bytes(fd) / opt.bs;
+	if (!blocks) {
+		fprintf(stderr, "%s is smaller than one block\n", opt.device);
+		exit(2);
+	}
+	if (opt.seconds)
+		deadline = now_ns() + opt.seconds * 1000000000;
+	for (uintptr_t i = 0; i < opt.threads; i++)
+		if (pthread_create(&thread[i], NULL, worker, (void *)i))
+			die("thread");
+	for (unsigned int i = 0; i < opt.threads; i++)
+		pthread_join(thread[i], NULL);
+	free(thread);
+}
+
+static void check(void)
+{
+	const size_t chunk = 256 << 10;
+	uint64_t bytes = device_bytes(fd);
+	char *data = buffer(chunk);
+
+	for (uint64_t at = 0; at < bytes; at += chunk) {
+		size_t n = bytes - at < chunk ? bytes - at : chunk;
+		int64_t bad;
+
+		if (pread(fd, data, n, (off_t)at) != (ssize_t)n)
+			die("read at byte %llu", (unsigned long long)at);
+		reads++;
+		bad = stamp_wrong(data, at / SECTOR, n);
+		if (bad >= 0 && wrong++ == 0)
+			fprintf(stderr, "sector %lld is wrong\n", (long long)bad);
+	}
+	free(data);
+}
+
+static void parse(int argc, char **argv)
+{
+	for (int i = 3; i < argc; i++) {
+		const char *value = i + 1 < argc ? argv[i + 1] : "";
+
+		if (!strcmp(argv[i], "--verify")) {
+			opt.verify = true;
+			continue;
+		}
+		if (!strcmp(argv[i], "--threads"))
+			opt.threads = (unsigned int)number(value);
+		else if (!strcmp(argv[i], "--bs"))
+			opt.bs = number(value);
+		else if (!strcmp(argv[i], "--count"))
+			opt.count = number(value);
+		else if (!strcmp(argv[i], "--seconds"))
+			opt.seconds = number(value);
+		else if (!strcmp(argv[i], "--seed"))
+			opt.seed = number(value);
+		else {
+			fprintf(stderr, "%s: unknown option\n", argv[i]);
+			exit(2);
+		}
+		i++;
+	}
+}
+
+int main(int argc, char **argv)
+{
+	const char *mode = argc > 2 ? argv[1] : "";
+	bool fill = !strcmp(mode, "fill"), look = !strcmp(mode, "check");
+
+	opt.reads = !strcmp(mode, "read") || !strcmp(mode, "mixed");
+	opt.writes = !strcmp(mode, "write") || !strcmp(mode, "mixed");
+	if (!fill && !look && !opt.reads && !opt.writes) {
+		fprintf(stderr, "usage: load fill|check|read|write|mixed DEV [option...]\n");
+		return 2;
+	}
+	parse(argc, argv);
+	opt.device = argv[2];
+	signal(SIGTERM, on_signal);
+	signal(SIGINT, on_signal);
+	fd = open_direct(opt.device, fill || opt.writes ? O_RDWR : O_RDONLY);
+	if (fill)
+		fill_device(fd);
+	else if (look)
+		check();
+	else
+		run();
+	printf("reads=%llu writes=%llu errors=%llu errno=%s wrong=%llu max_us=%llu\n",
+	       (unsigned long long)reads, (unsigned long long)writes,
+	       (unsigned long long)errors, first_error ? strerrorname_np(first_error) : "0",
+	       (unsigned long long)wrong, (unsigned long long)(max_ns / 1000));
+	close(fd);
+	return wrong ? 1 : 0;
+}
