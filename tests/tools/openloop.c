@@ -376,6 +376,8 @@ int main(int argc, char **argv)
 	measure(&run);
 	report(&run);
 
+	/* the ring ends some time after exit, and would hold the device */
+	io_uring_unregister_files(&run.ring);
 	io_uring_queue_exit(&run.ring);
 	free(run.latency);
 	free(run.due);
