@@ -1,0 +1,476 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * hedgectl create: makes a hedged volume of 2 to 8 legs.
+ *
+ * In order: the words are checked, then the devices, claimed exclusively and looked at, then the user is told (with
+ * --from asked) what happens to the data; only then something is written. The table line is the whole truth about
+ * the new device; the kernel has the last word on it.
+ *
+ * A read may go to any leg, so all legs must hold the same data when the device appears. Who vouches for that is
+ * the user's choice (enum origin): the user (--nosync), a copy made now (--from), or an existing disk log.
+ */
+#include <errno.h>
+#include <inttypes.h>
+#include <json.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "hedgectl.h"
+
+#define DEFAULT_REGION (512 * 1024)
+#define LOG_HEADER 1024			/* of dm-dirty-log's disk log: its bitmap follows */
+#define LOG_MAGIC 0x4d695272u		/* little endian, at its beginning */
+
+enum origin { NOSYNC, COPY, LOG };
+
+struct request {
+	const struct args *args;
+	const char *name;
+	char uuid[64];
+	bool force, dry_run, json;
+	enum origin origin;
+	const char *log_path;		/* of a disk log, or NULL */
+	uint64_t region;		/* bytes */
+	int nr_legs;
+	struct device legs[MAX_LEGS], log;
+	int from;			/* the leg that is copied, with COPY */
+	uint64_t bytes;			/* of the volume */
+	struct table table;
+};
+
+static int parse_log(struct request *request)
+{
+	const char *log = args_get(request->args, "log");
+
+	if (!log || !strcmp(log, "core"))
+		return 0;
+	if (!strncmp(log, "disk:", 5) && log[5]) {
+		request->log_path = log + 5;
+		return 0;
+	}
+	fail("--log %s: expected core (in memory) or disk:DEV", log);
+	return -1;
+}
+
+static int parse_region(struct request *request)
+{
+	const char *text = args_get(request->args, "region-size");
+
+	request->region = DEFAULT_REGION;
+	if (text && (parse_size(text, &request->region) || request->region < 2 * SECTOR ||
+		     request->region & (request->region - 1) || request->region / SECTOR > UINT32_MAX)) {
+		fail("--region-size %s: expected a power of two of at least 1K, such as 512K", text);
+		return -1;
+	}
+	return 0;
+}
+
+static int parse_features(struct request *request)
+{
+	const char *policy = args_get(request->args, "policy");
+	struct assignment a;
+
+	if (policy) {
+		if (!*policy || strpbrk(policy, " \t\n")) {
+			fail("--policy \"%s\": expected the name of a policy", policy);
+			return -1;
+		}
+		table_add_feature(&request->table, "policy %s", policy);
+	}
+	for (int i = 0; i < request->args->nr_options; i++) {
+		if (strcmp(request->args->options[i].name, "set"))
+			continue;
+		if (assignment_parse(request->args->options[i].value, &a))
+			return -1;
+		if (a.leg >= request->nr_legs) {
+			fail("--set %s: there is no leg %d; legs are numbered 0 to %d",
+			     request->args->options[i].value, a.leg, request->nr_legs - 1);
+			assignment_free(&a);
+			return -1;
+		}
+		if (a.leg < 0)
+			table_add_feature(&request->table, "%s %s", a.name, a.value);
+		else
+			table_add_feature(&request->table, "leg %d %s %s", a.leg, a.name, a.value);
+		assignment_free(&a);
+	}
+	return 0;
+}
+
+static int parse_origin(struct request *request)
+{
+	bool nosync = args_has(request->args, "nosync"), from = args_has(request->args, "from");
+
+	if (nosync && from) {
+		fail("--nosync says that the legs are identical, --from makes them so: give one of them");
+		return -1;
+	}
+	request->origin = nosync ? NOSYNC : from ? COPY : LOG;
+	if (request->origin != LOG || request->log_path)
+		return 0;
+	fail("%s: reads may go to any leg, so all legs must hold the same data, and the module does not copy a leg yet\n"
+	     "  --nosync    if the legs are identical already, or if nothing on them matters\n"
+	     "  --from DEV  to copy the leg DEV over the others first, which takes as long as the copy takes",
+	     request->name);
+	return -1;
+}
+
+static int parse_request(const struct args *args, struct request *request)
+{
+	request->args = args;
+	request->name = args->operands[0];
+	request->nr_legs = args->nr_operands - 1;
+	request->force = args_has(args, "force");
+	request->dry_run = args_has(args, "dry-run");
+	request->json = args_has(args, "json");
+	if (!dm_name_valid(request->name)) {
+		fail("\"%s\": not a name for a device; expected letters, digits and #+-.:=@_, at most 127", request->name);
+		return -1;
+	}
+	if (request->nr_legs < MIN_LEGS || request->nr_legs > MAX_LEGS) {
+		fail("%s: %d leg%s given; a volume has %d to %d", request->name, request->nr_legs,
+		     request->nr_legs == 1 ? "" : "s", MIN_LEGS, MAX_LEGS);
+		return -1;
+	}
+	return parse_log(request) || parse_region(request) || parse_origin(request) || parse_features(request) ? -1 : 0;
+}
+
+static bool same_device(const char *a, const char *b)
+{
+	struct stat x, y;
+
+	return !stat(a, &x) && !stat(b, &y) && S_ISBLK(x.st_mode) && S_ISBLK(y.st_mode) && x.st_rdev == y.st_rdev;
+}
+
+/* Before anything is opened: a device that is given twice would show as busy. */
+static int check_duplicates(const struct request *request)
+{
+	char **paths = request->args->operands + 1;
+
+	for (int i = 0; i < request->nr_legs; i++) {
+		for (int j = 0; j < i; j++) {
+			if (same_device(paths[i], paths[j])) {
+				fail("%s and %s are one device; each leg must be another one", paths[j], paths[i]);
+				return -1;
+			}
+		}
+		if (request->log_path && same_device(paths[i], request->log_path)) {
+			fail("%s is a leg and the log; the log needs a device of its own", request->log_path);
+			return -1;
+		}
+	}
+	return 0;
+}
+
+static int find_from(struct request *request)
+{
+	const char *from = args_get(request->args, "from");
+
+	for (request->from = 0; request->from < request->nr_legs; request->from++)
+		if (same_device(from, request->args->operands[1 + request->from]))
+			return 0;
+	fail("--from %s: it is none of the legs; list it among them too", from);
+	return -1;
+}
+
+static int refuse_signature(const struct request *request, const struct device *device, const char *consequence)
+{
+	if (!device->signature || request->force)
+		return 0;
+	fail("%s: it holds %s, %s; --force if that is intended, or wipefs(8) if it is old", device->path,
+	     device->signature, consequence);
+	return -1;
+}
+
+/* A mirror's log that is there already is no signature to libblkid; with LOG it must be there. */
+static int check_log(struct request *request)
+{
+	uint64_t regions = (request->bytes + request->region - 1) / request->region;
+	uint64_t need = LOG_HEADER + (regions + 63) / 64 * 8;
+	unsigned char magic[4] = { 0 };
+	bool found;
+
+	if (device_open(request->log_path, &request->log))
+		return -1;
+	if (request->log.bytes < need) {
+		fail("%s: the log needs %" PRIu64 " bytes, this device has %" PRIu64 "; use a larger device or --region-size",
+		     request->log_path, need, request->log.bytes);
+		return -1;
+	}
+	found = pread(request->log.fd, magic, 4, 0) == 4 &&
+		(magic[0] | magic[1] << 8 | magic[2] << 16 | (unsigned int)magic[3] << 24) == LOG_MAGIC;
+	if (request->origin == LOG && !found) {
+		fail("%s: there is no log on it that could tell which regions are in sync; give --nosync or --from too (%s create --help)",
+		     request->log_path, "hedgectl");
+		return -1;
+	}
+	if (request->origin != LOG && found && !request->force) {
+		fail("%s: it holds the log of a mirror, which would be lost; --force if that is intended", request->log_path);
+		return -1;
+	}
+	return refuse_signature(request, &request->log, "which the log would overwrite");
+}
+
+/* The volume is as long as the smallest leg, in whole blocks of the leg with the largest ones. */
+static void choose_length(struct request *request)
+{
+	unsigned int block = SECTOR;
+
+	request->bytes = UINT64_MAX;
+	for (int i = 0; i < request->nr_legs; i++) {
+		if (request->legs[i].bytes < request->bytes)
+			request->bytes = request->legs[i].bytes;
+		if (request->legs[i].block > block)
+			block = request->legs[i].block;
+	}
+	request->bytes -= request->bytes % block;
+}
+
+static int open_legs(struct request *request)
+{
+	static const char *const consequences[] = {
+		[NOSYNC] = "which stays as it is on this leg, whatever the other legs hold",
+		[COPY] = "which the copy would overwrite",
+		[LOG] = "which stays as it is",
+	};
+
+	for (int i = 0; i < request->nr_legs; i++) {
+		if (device_open(request->args->operands[1 + i], &request->legs[i]))
+			return -1;
+		if (request->origin == COPY && i == request->from)
+			continue;
+		if (refuse_signature(request, &request->legs[i], consequences[request->origin]))
+			return -1;
+	}
+	return 0;
+}
+
+static int check_devices(struct request *request)
+{
+	if (check_duplicates(request) || (request->origin == COPY && find_from(request)) || open_legs(request))
+		return -1;
+	choose_length(request);
+	if (request->region > request->bytes) {
+		char region[SIZE_TEXT], size[SIZE_TEXT];
+
+		fail("%s: a region of %s is larger than the volume (%s); give a smaller --region-size", request->name,
+		     format_size(request->region, region, sizeof(region)),
+		     format_size(request->bytes, size, sizeof(size)));
+		return -1;
+	}
+	return request->log_path ? check_log(request) : 0;
+}
+
+static char *device_number(const struct device *device)
+{
+	return xprintf("%u:%u", device->major, device->minor);
+}
+
+static void build_table(struct request *request)
+{
+	struct table *table = &request->table;
+
+	table->log_type = xstrdup(request->log_path ? "disk" : "core");
+	if (request->log_path)
+		table->log_device = device_number(&request->log);
+	table->region_sectors = request->region / SECTOR;
+	if (request->origin != LOG)
+		table->sync = xstrdup("nosync");
+	table->nr_legs = request->nr_legs;
+	for (int i = 0; i < request->nr_legs; i++)
+		table->legs[i].device = device_number(&request->legs[i]);
+}
+
+static int make_uuid(char *text, size_t size)
+{
+	unsigned char b[16];
+
+	if (getrandom(b, sizeof(b), 0) != sizeof(b)) {
+		fail("no random numbers for the UUID: %s", strerror(errno));
+		return -1;
+	}
+	b[6] = (b[6] & 0x0f) | 0x40;
+	b[8] = (b[8] & 0x3f) | 0x80;
+	snprintf(text, size, "HEDGE-%02x%02x%02x%02x-%02x%02x-%02x%02x-%02x%02x-%02x%02x%02x%02x%02x%02x", b[0], b[1],
+		 b[2], b[3], b[4], b[5], b[6], b[7], b[8], b[9], b[10], b[11], b[12], b[13], b[14], b[15]);
+	return 0;
+}
+
+static void print_leg(const struct request *request, int i)
+{
+	const struct device *leg = &request->legs[i];
+	char size[SIZE_TEXT];
+
+	printf("leg %d: %s (%u:%u), %s%s%s%s%s%s%s\n", i, leg->path, leg->major, leg->minor,
+	       format_size(leg->bytes, size, sizeof(size)), leg->model ? ", " : "", leg->model ? leg->model : "",
+	       leg->serial ? ", serial " : "", leg->serial ? leg->serial : "", leg->signature ? ", holds " : "",
+	       leg->signature ? leg->signature : "");
+}
+
+/* What is odd about the legs but no reason to refuse them. */
+static void note_oddities(const struct request *request)
+{
+	const struct device *legs = request->legs;
+	char size[SIZE_TEXT];
+
+	for (int i = 0; i < request->nr_legs; i++) {
+		if (legs[i].bytes > request->bytes)
+			note("%s: only the first %s (%" PRIu64 " bytes) are used, the size of the smallest leg", legs[i].path,
+			     format_size(request->bytes, size, sizeof(size)), request->bytes);
+		for (int j = 0; j < i; j++)
+			if (legs[i].disk && legs[j].disk && !strcmp(legs[i].disk, legs[j].disk))
+				note("%s and %s are on one disk: a failure or a stall of it hits both", legs[j].path,
+				     legs[i].path);
+	}
+}
+
+static void explain_origin(const struct request *request)
+{
+	switch (request->origin) {
+	case NOSYNC:
+		printf("--nosync: the data of every leg is kept as it is and taken to be identical; nothing is compared. Where\n"
+		       "legs differ, a read may return the data of any of them, until that place is written.\n");
+		break;
+	case COPY:
+		printf("--from: %s is copied over all other legs, whose data is lost.\n",
+		       request->legs[request->from].path);
+		break;
+	case LOG:
+		printf("The log on %s tells which regions are in sync; if it says that some are not, the module refuses them.\n",
+		       request->log_path);
+		break;
+	}
+	if (!request->log_path)
+		printf("Log core: which regions were being written is known in memory only. After a crash the legs may differ\n"
+		       "there: compare or copy them before you create the volume again with --nosync.\n");
+}
+
+static int confirm_copy(const struct request *request)
+{
+	char answer[16] = "";
+
+	if (request->force)
+		return 0;
+	if (!isatty(STDIN_FILENO)) {
+		fail("%s: --from overwrites legs, and there is no terminal to ask on; give --force if that is intended",
+		     request->name);
+		return -1;
+	}
+	printf("Type \"yes\" to go on: ");
+	fflush(stdout);
+	if (fgets(answer, sizeof(answer), stdin) && !strcmp(answer, "yes\n"))
+		return 0;
+	fail("%s: not created, nothing was written", request->name);
+	return -1;
+}
+
+static int copy_legs(const struct request *request)
+{
+	for (int i = 0; i < request->nr_legs; i++)
+		if (i != request->from &&
+		    device_copy(&request->legs[request->from], &request->legs[i], request->bytes))
+			return -1;
+	return 0;
+}
+
+static void print_json(const struct request *request, const char *line)
+{
+	struct json_object *object = json_object_new_object(), *legs = json_object_new_array();
+
+	json_add_text(object, "name", request->name);
+	json_add_text(object, "uuid", request->uuid);
+	json_object_object_add(object, "created", json_object_new_boolean(!request->dry_run));
+	json_add_u64(object, "bytes", request->bytes);
+	json_add_text(object, "table", line);
+	for (int i = 0; i < request->nr_legs; i++) {
+		const struct device *device = &request->legs[i];
+		struct json_object *leg = json_object_new_object();
+		char *number = device_number(device);
+
+		json_add_text(leg, "path", device->path);
+		json_add_text(leg, "device", number);
+		json_add_u64(leg, "bytes", device->bytes);
+		json_add_text(leg, "model", device->model);
+		json_add_text(leg, "serial", device->serial);
+		json_add_text(leg, "signature", device->signature);
+		json_object_array_add(legs, leg);
+		free(number);
+	}
+	json_object_object_add(object, "legs", legs);
+	json_print(object);
+}
+
+static void print_result(const struct request *request, const char *line)
+{
+	char size[SIZE_TEXT];
+
+	if (request->json)
+		print_json(request, line);
+	else if (request->dry_run)
+		printf("dry run, nothing was changed; the table would be\n%s\n", line);
+	else
+		printf("%s: created, %s in /dev/mapper/%s\n", request->name,
+		       format_size(request->bytes, size, sizeof(size)), request->name);
+}
+
+static void release_all(struct request *request)
+{
+	for (int i = 0; i < request->nr_legs; i++)
+		device_release(&request->legs[i]);
+	device_release(&request->log);
+}
+
+/* Everything was checked and said; now it happens. */
+static int make_volume(struct request *request, const char *params)
+{
+	if (request->dry_run)
+		return 0;
+	if (request->origin == COPY && (confirm_copy(request) || copy_legs(request)))
+		return -1;
+	release_all(request);
+	return dm_volume_create(request->name, request->uuid, request->bytes / SECTOR, params);
+}
+
+static enum exit_status create(struct request *request)
+{
+	enum exit_status status = FAILED;
+	char *params, *line;
+
+	if (check_devices(request) || dm_name_free(request->name) || make_uuid(request->uuid, sizeof(request->uuid)))
+		return FAILED;
+	build_table(request);
+	params = table_format(&request->table);
+	line = xprintf("0 %" PRIu64 " hedge %s", request->bytes / SECTOR, params);
+	for (int i = 0; i < request->nr_legs && !request->json; i++)
+		print_leg(request, i);
+	note_oddities(request);
+	if (!request->json)
+		explain_origin(request);
+	if (!make_volume(request, params)) {
+		print_result(request, line);
+		status = DONE;
+	}
+	free(params);
+	free(line);
+	return status;
+}
+
+enum exit_status cmd_create(const struct args *args)
+{
+	struct request request = { .log.fd = -1 };
+	enum exit_status status = USAGE;
+
+	for (int i = 0; i < MAX_LEGS; i++)
+		request.legs[i].fd = -1;
+	if (!parse_request(args, &request))
+		status = create(&request);
+	for (int i = 0; i < MAX_LEGS; i++)
+		device_free(&request.legs[i]);
+	device_free(&request.log);
+	table_free(&request.table);
+	return status;
+}

@@ -1,0 +1,171 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * hedgectl set: changes attributes of a running volume through sysfs.
+ *
+ * One attribute may change others (a preset does), so all are read before and after, and every difference is printed.
+ * All assignments are checked before the first is written; if the kernel refuses one, those before it stay.
+ */
+#include <errno.h>
+#include <json.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "hedgectl.h"
+
+struct assignments {
+	int count;
+	struct assignment *items;
+};
+
+static int parse_all(const struct args *args, struct assignments *list)
+{
+	list->items = xcalloc(args->nr_operands, sizeof(*list->items));
+	for (int i = 1; i < args->nr_operands; i++)
+		if (assignment_parse(args->operands[i], &list->items[list->count++]))
+			return -1;
+	return 0;
+}
+
+static void free_all(struct assignments *list)
+{
+	for (int i = 0; i < list->count; i++)
+		assignment_free(&list->items[i]);
+	free(list->items);
+}
+
+static char *assignment_path(const struct assignment *a)
+{
+	return a->leg < 0 ? xstrdup(a->name) : xprintf("legs/%d/%s", a->leg, a->name);
+}
+
+/* Everything that is set must be there: nothing is written when one of them is not. */
+static int check_present(const char *name, const struct assignments *list, const struct kv_list *before)
+{
+	for (int i = 0; i < list->count; i++) {
+		char *path = assignment_path(&list->items[i]);
+		bool found = kv_get(before, path);
+
+		free(path);
+		if (found)
+			continue;
+		if (list->items[i].leg < 0)
+			fail("%s: this module has no attribute %s", name, list->items[i].name);
+		else
+			fail("%s: there is no leg %d with an attribute %s; hedgectl show %s lists the legs", name,
+			     list->items[i].leg, list->items[i].name, name);
+		return -1;
+	}
+	return 0;
+}
+
+static int write_all(const char *name, const char *dir, const struct assignments *list)
+{
+	for (int i = 0; i < list->count; i++) {
+		const struct assignment *a = &list->items[i];
+
+		if (!sysfs_write(dir, a))
+			continue;
+		fail("%s: the kernel refused %s=%s (%s); expected %s%s", name, a->name, a->value, strerror(errno),
+		     attr_expected(a->leg, a->name), i ? "; what stands before it in the command is set" : "");
+		return -1;
+	}
+	return 0;
+}
+
+static void print_change(int target, const struct kv *old, const char *new, struct json_object *array)
+{
+	char *from = attr_current(old->value), *to = attr_current(new);
+
+	if (!strcmp(from, to)) {
+		/* not changed */
+	} else if (array) {
+		struct json_object *change = json_object_new_object();
+
+		json_add_u64(change, "target", target);
+		json_add_text(change, "attribute", old->name);
+		json_add_value(change, "from", from);
+		json_add_value(change, "to", to);
+		json_object_array_add(array, change);
+	} else {
+		printf("%s: %s -> %s\n", old->name, from, to);
+	}
+	free(from);
+	free(to);
+}
+
+/* What can be set, and tau in force, which follows from it; not what moves by itself. */
+static void print_changes(int target, const struct kv_list *before, const struct kv_list *after,
+			  struct json_object *array)
+{
+	for (int i = 0; i < before->count; i++) {
+		const struct kv *old = &before->items[i];
+		const char *new = kv_get(after, old->name);
+
+		if (new && (old->writable || !strcmp(old->name, "tau_us")))
+			print_change(target, old, new, array);
+	}
+}
+
+static int set_target(const struct volume *volume, int target, const struct assignments *list,
+		      struct json_object *array)
+{
+	char *dir = sysfs_target_dir(volume, target);
+	struct kv_list before, after;
+	int r;
+
+	if (sysfs_read_tree(dir, &before)) {
+		if (volume->suspended)
+			fail("%s: it is suspended, and can be set only while it runs: dmsetup resume %s", volume->name,
+			     volume->name);
+		else
+			fail("%s: there are no attributes in %s; is /sys mounted?", volume->name, dir);
+		free(dir);
+		return -1;
+	}
+	r = check_present(volume->name, list, &before);
+	if (!r) {
+		r = write_all(volume->name, dir, list);
+		sysfs_read_tree(dir, &after);
+		print_changes(target, &before, &after, array);
+		kv_free(&after);
+	}
+	kv_free(&before);
+	free(dir);
+	return r;
+}
+
+static enum exit_status set_volume(const struct args *args, const struct assignments *list, int target)
+{
+	struct json_object *array = args_has(args, "json") ? json_object_new_array() : NULL;
+	struct volume volume;
+	int r = 0;
+
+	if (dm_volume_read(args->operands[0], &volume)) {
+		json_object_put(array);
+		return FAILED;
+	}
+	if (target >= volume.nr_targets) {
+		fail("%s: it has no hedge target %d; the last is %d", volume.name, target, volume.nr_targets - 1);
+		r = -1;
+	}
+	for (int i = 0; !r && i < volume.nr_targets; i++)
+		if (target < 0 || target == i)
+			r = set_target(&volume, i, list, array);
+	if (array)
+		json_print(array);
+	volume_free(&volume);
+	return r ? FAILED : DONE;
+}
+
+enum exit_status cmd_set(const struct args *args)
+{
+	struct assignments list = { 0 };
+	enum exit_status status = USAGE;
+	int target;
+
+	if (!args_target(args, &target) && !parse_all(args, &list))
+		status = set_volume(args, &list, target);
+	free_all(&list);
+	return status;
+}

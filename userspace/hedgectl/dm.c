@@ -1,0 +1,336 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * The device-mapper ioctls, through libdevmapper. A volume is read in two of them: its status and its table.
+ *
+ * A device is created in one task that creates, loads and resumes and on any error takes back what it did; udev is
+ * waited for through the cookie, or, without udev (DM_DISABLE_UDEV), the library makes the node.
+ */
+#include <ctype.h>
+#include <errno.h>
+#include <libdevmapper.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
+#include <unistd.h>
+
+#include "hedgectl.h"
+
+static char first_error[256];
+
+/*
+ * The library would print its errors itself; the first of a call, which says most, is kept to be part of ours. Its
+ * level 3 and below are errors.
+ */
+static void __attribute__((format(printf, 5, 6)))
+keep_error(int level, const char *file, int line, int error, const char *format, ...)
+{
+	va_list list;
+
+	(void)file;
+	(void)line;
+	(void)error;
+	if ((level & 7) > 3 || first_error[0])
+		return;
+	va_start(list, format);
+	vsnprintf(first_error, sizeof(first_error), format, list);
+	va_end(list);
+}
+
+void dm_begin(void)
+{
+	dm_log_with_errno_init(keep_error);
+}
+
+static void fail_dm(const char *what, const char *name)
+{
+	const char *remedy = geteuid() ? "run it as root" : "if device-mapper is not there: modprobe dm-mod";
+
+	fail("%s%s%s: %s; %s", name ? name : "", name ? ": " : "", what, first_error[0] ? first_error : "no reason given",
+	     remedy);
+}
+
+/* A name, or any path of the device: a path that is not in /dev/mapper is looked up by its number. */
+static int set_device(struct dm_task *task, const char *name)
+{
+	struct stat st;
+
+	if (!strncmp(name, "/dev/mapper/", 12))
+		return dm_task_set_name(task, name + 12);
+	if (name[0] != '/')
+		return dm_task_set_name(task, name);
+	if (stat(name, &st) || !S_ISBLK(st.st_mode)) {
+		snprintf(first_error, sizeof(first_error), "no block device");
+		return 0;
+	}
+	return dm_task_set_major_minor(task, major(st.st_rdev), minor(st.st_rdev), 0);
+}
+
+/* A task that has run, for the caller to destroy; NULL after an error. A missing device is none: see dm_task_get_info. */
+static struct dm_task *query(int type, const char *name)
+{
+	struct dm_task *task;
+
+	first_error[0] = '\0';
+	task = dm_task_create(type);
+	if (task && (!name || set_device(task, name)) && dm_task_no_flush(task) && dm_task_run(task))
+		return task;
+	if (task)
+		dm_task_destroy(task);
+	return NULL;
+}
+
+bool dm_name_valid(const char *name)
+{
+	size_t n = strlen(name);
+
+	if (!n || n > 127 || name[0] == '-' || name[0] == '.')
+		return false;
+	for (; *name; name++)
+		if (!isalnum((unsigned char)*name) && !strchr("#+-.:=@_", *name))
+			return false;
+	return true;
+}
+
+int dm_name_free(const char *name)
+{
+	struct dm_task *task = query(DM_DEVICE_INFO, name);
+	struct dm_info info;
+	int r = -1;
+
+	if (!task || !dm_task_get_info(task, &info))
+		fail_dm("can not ask device-mapper for it", name);
+	else if (info.exists)
+		fail("%s: there is a device of this name (%u:%u) already; choose another name", name, info.major,
+		     info.minor);
+	else
+		r = 0;
+	if (task)
+		dm_task_destroy(task);
+	return r;
+}
+
+static void add_target(struct volume *volume, uint64_t start, uint64_t sectors, const char *status)
+{
+	struct target *target;
+
+	volume->targets = xrealloc(volume->targets, (volume->nr_targets + 1) * sizeof(*target));
+	target = &volume->targets[volume->nr_targets];
+	*target = (struct target){ volume->nr_targets++, start, sectors, xstrdup(status), NULL };
+}
+
+static void set_table(struct volume *volume, uint64_t start, const char *table)
+{
+	for (int i = 0; i < volume->nr_targets; i++)
+		if (volume->targets[i].start == start && !volume->targets[i].table)
+			volume->targets[i].table = xstrdup(table);
+}
+
+static void read_targets(struct dm_task *task, struct volume *volume, bool table)
+{
+	uint64_t start, sectors;
+	char *type, *params;
+	void *next = NULL;
+
+	do {
+		next = dm_get_next_target(task, next, &start, &sectors, &type, &params);
+		if (!table && start + sectors > volume->sectors)
+			volume->sectors = start + sectors;
+		if (!type || strcmp(type, "hedge"))
+			continue;
+		if (table)
+			set_table(volume, start, params);
+		else
+			add_target(volume, start, sectors, params);
+	} while (next);
+}
+
+static void read_status(struct dm_task *task, const struct dm_info *info, struct volume *volume)
+{
+	volume->name = xstrdup(dm_task_get_name(task));
+	volume->uuid = xstrdup(dm_task_get_uuid(task));
+	volume->major = info->major;
+	volume->minor = info->minor;
+	volume->suspended = info->suspended;
+	volume->open_count = info->open_count;
+	read_targets(task, volume, false);
+}
+
+/* Reads a device of any kind; quietly leaves volume empty if there is none. */
+static int read_device(const char *name, struct volume *volume)
+{
+	struct dm_task *status = query(DM_DEVICE_STATUS, name), *table = NULL;
+	struct dm_info info;
+	int r = -1;
+
+	*volume = (struct volume){ 0 };
+	if (!status || !dm_task_get_info(status, &info)) {
+		fail_dm("can not read its status", name);
+	} else if (!info.exists) {
+		r = 0;
+	} else {
+		read_status(status, &info, volume);
+		table = volume->nr_targets ? query(DM_DEVICE_TABLE, name) : NULL;
+		if (table)
+			read_targets(table, volume, true);
+		r = 0;
+	}
+	/* A table that was swapped between the two calls shows as a target without its line. */
+	for (int i = 0; !r && i < volume->nr_targets; i++)
+		if (!volume->targets[i].table)
+			r = -1;
+	if (r && volume->nr_targets)
+		fail("%s: its table changed while it was read; try again", name);
+	if (status)
+		dm_task_destroy(status);
+	if (table)
+		dm_task_destroy(table);
+	if (r)
+		volume_free(volume);
+	return r;
+}
+
+int dm_volume_read(const char *name, struct volume *volume)
+{
+	if (read_device(name, volume))
+		return -1;
+	if (volume->nr_targets)
+		return 0;
+	if (volume->name)
+		fail("%s: this device has no hedge target; hedgectl list shows those that do", name);
+	else
+		fail("%s: there is no such device; hedgectl list shows those there are", name);
+	volume_free(volume);
+	return -1;
+}
+
+void volume_free(struct volume *volume)
+{
+	for (int i = 0; i < volume->nr_targets; i++) {
+		free(volume->targets[i].status);
+		free(volume->targets[i].table);
+	}
+	free(volume->targets);
+	free(volume->name);
+	free(volume->uuid);
+	*volume = (struct volume){ 0 };
+}
+
+/* Adds a device to the list if it has a hedge target. One that went away since it was listed is no error. */
+static int add_volume(const char *name, struct volume **volumes, int *count)
+{
+	struct volume volume;
+
+	if (read_device(name, &volume))
+		return -1;
+	if (!volume.nr_targets) {
+		volume_free(&volume);
+		return 0;
+	}
+	*volumes = xrealloc(*volumes, (*count + 1) * sizeof(volume));
+	(*volumes)[(*count)++] = volume;
+	return 0;
+}
+
+int dm_volumes_read(struct volume **volumes, int *count)
+{
+	struct dm_task *task = query(DM_DEVICE_LIST, NULL);
+	struct dm_names *names = task ? dm_task_get_names(task) : NULL;
+	int r = 0;
+
+	*volumes = NULL;
+	*count = 0;
+	if (!names) {
+		fail_dm("can not list the devices", NULL);
+		if (task)
+			dm_task_destroy(task);
+		return -1;
+	}
+	while (names->dev) {
+		r |= add_volume(names->name, volumes, count);
+		if (!names->next)
+			break;
+		names = (struct dm_names *)((char *)names + names->next);
+	}
+	dm_task_destroy(task);
+	return r;
+}
+
+void volumes_free(struct volume *volumes, int count)
+{
+	for (int i = 0; i < count; i++)
+		volume_free(&volumes[i]);
+	free(volumes);
+}
+
+static bool target_registered(void)
+{
+	struct dm_task *task = query(DM_DEVICE_LIST_VERSIONS, NULL);
+	struct dm_versions *version = task ? dm_task_get_versions(task) : NULL;
+	bool found = false;
+
+	while (version && !(found = !strcmp(version->name, "hedge")) && version->next)
+		version = (struct dm_versions *)((char *)version + version->next);
+	if (task)
+		dm_task_destroy(task);
+	return found;
+}
+
+static bool run_create(const char *name, const char *uuid, uint64_t sectors, const char *table)
+{
+	struct dm_task *task;
+	uint32_t cookie = 0;
+	bool good;
+
+	first_error[0] = '\0';
+	task = dm_task_create(DM_DEVICE_CREATE);
+	good = task && dm_task_set_name(task, name) && dm_task_set_uuid(task, uuid) &&
+	       dm_task_add_target(task, 0, sectors, "hedge", table) &&
+	       dm_task_set_add_node(task, DM_ADD_NODE_ON_RESUME) && dm_task_set_cookie(task, &cookie, 0);
+	if (good) {
+		good = dm_task_run(task);
+		dm_udev_wait(cookie);
+		dm_task_update_nodes();
+	}
+	if (task)
+		dm_task_destroy(task);
+	return good;
+}
+
+/* The library takes a device back whose load fails, but not one whose resume fails. By UUID: it is surely ours. */
+static void remove_half_made(const char *uuid)
+{
+	struct dm_task *task = dm_task_create(DM_DEVICE_REMOVE);
+	uint32_t cookie = 0;
+
+	if (task && dm_task_set_uuid(task, uuid) && dm_task_set_cookie(task, &cookie, 0)) {
+		dm_task_run(task);
+		dm_udev_wait(cookie);
+		dm_task_update_nodes();
+	}
+	if (task)
+		dm_task_destroy(task);
+}
+
+int dm_volume_create(const char *name, const char *uuid, uint64_t sectors, const char *table)
+{
+	int kmsg = kmsg_begin();
+	char reason[sizeof(first_error)];
+
+	if (run_create(name, uuid, sectors, table)) {
+		if (kmsg >= 0)
+			close(kmsg);
+		return 0;
+	}
+	memcpy(reason, first_error, sizeof(reason));
+	remove_half_made(uuid);
+	if (!target_registered())
+		fail("%s: the kernel has no target \"hedge\"; install the module dm-hedge for this kernel and load it: modprobe dm-hedge",
+		     name);
+	else
+		fail("%s: the kernel refused the table (%s), and no device is left\n  table: 0 %llu hedge %s", name,
+		     reason, (unsigned long long)sectors, table);
+	kmsg_report(kmsg);
+	return -1;
+}

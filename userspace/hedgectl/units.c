@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Sizes and times, from text and to text. A number may have a decimal fraction, as long as the result is whole:
+ * 1.5ms is 1500 us, 1.5us is refused. Everything is integer arithmetic, and what does not fit in 64 bits is refused.
+ */
+#include <ctype.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "hedgectl.h"
+
+struct unit {
+	const char *name;
+	uint64_t factor;
+};
+
+static const struct unit times[] = {
+	{ "", 1 }, { "us", 1 }, { "ms", 1000 }, { "s", 1000000 }, { NULL, 0 }
+};
+
+#define KIB 1024ull
+static const struct unit sizes[] = {
+	{ "", 1 }, { "B", 1 }, { "s", SECTOR },
+	{ "K", KIB }, { "M", KIB * KIB }, { "G", KIB * KIB * KIB }, { "T", KIB * KIB * KIB * KIB },
+	{ "KiB", KIB }, { "MiB", KIB * KIB }, { "GiB", KIB * KIB * KIB }, { "TiB", KIB * KIB * KIB * KIB },
+	{ "k", KIB }, { "m", KIB * KIB }, { "g", KIB * KIB * KIB }, { "t", KIB * KIB * KIB * KIB },
+	{ NULL, 0 }
+};
+
+static const struct unit none[] = { { "", 1 }, { NULL, 0 } };
+
+/* Adds one decimal digit; false when the result does not fit. */
+static bool add_digit(uint64_t *value, char digit)
+{
+	return !__builtin_mul_overflow(*value, 10, value) && !__builtin_add_overflow(*value, digit - '0', value);
+}
+
+static int parse_scaled(const char *text, const struct unit *units, uint64_t *result)
+{
+	uint64_t whole = 0, fraction = 0, scale = 1;
+	const char *p = text;
+
+	if (!isdigit((unsigned char)*p))
+		return -1;
+	for (; isdigit((unsigned char)*p); p++)
+		if (!add_digit(&whole, *p))
+			return -1;
+	if (*p == '.') {
+		if (!isdigit((unsigned char)*++p))
+			return -1;
+		for (; isdigit((unsigned char)*p); p++)
+			if (!add_digit(&fraction, *p) || __builtin_mul_overflow(scale, 10, &scale))
+				return -1;
+	}
+	while (units->name && strcmp(units->name, p))
+		units++;
+	if (!units->name || __builtin_mul_overflow(whole, units->factor, &whole) ||
+	    __builtin_mul_overflow(fraction, units->factor, &fraction) || fraction % scale)
+		return -1;
+	return __builtin_add_overflow(whole, fraction / scale, result) ? -1 : 0;
+}
+
+int parse_time_us(const char *text, uint64_t *us)
+{
+	return parse_scaled(text, times, us);
+}
+
+int parse_size(const char *text, uint64_t *bytes)
+{
+	return parse_scaled(text, sizes, bytes);
+}
+
+int parse_number(const char *text, uint64_t *value)
+{
+	return strchr(text, '.') ? -1 : parse_scaled(text, none, value);
+}
+
+/* Three digits are enough for a person: 950ns, 1.25ms, 20ms, 1.02s. */
+const char *format_time(uint64_t ns, char *buffer, size_t size)
+{
+	static const struct { double ns; const char *name; } units[] = {
+		{ 1e9, "s" }, { 1e6, "ms" }, { 1e3, "us" }, { 1, "ns" }
+	};
+	int i = 0;
+
+	while (i < 3 && (double)ns < units[i].ns)
+		i++;
+	snprintf(buffer, size, "%.*g%s", (double)ns / units[i].ns >= 1000 ? 6 : 3, (double)ns / units[i].ns,
+		 units[i].name);
+	return buffer;
+}
+
+const char *format_size(uint64_t bytes, char *buffer, size_t size)
+{
+	static const char *const names[] = { "B", "KiB", "MiB", "GiB", "TiB", "PiB" };
+	double value = (double)bytes;
+	int i = 0;
+
+	while (value >= 1024 && i < 5) {
+		value /= 1024;
+		i++;
+	}
+	snprintf(buffer, size, value < 100 && i ? "%.3g %s" : "%.0f %s", value, names[i]);
+	return buffer;
+}

@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Errors, memory and words. Every error goes through fail(), so that all of them look the same and all go to stderr;
+ * note() is for what a person should know although the command goes on. A tool this short-lived has no better
+ * answer to a lack of memory than to end.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "hedgectl.h"
+
+static void say(const char *kind, const char *format, va_list list)
+{
+	fflush(stdout);
+	fprintf(stderr, "hedgectl: %s", kind);
+	vfprintf(stderr, format, list);
+	fputc('\n', stderr);
+}
+
+void fail(const char *format, ...)
+{
+	va_list list;
+
+	va_start(list, format);
+	say("", format, list);
+	va_end(list);
+}
+
+void note(const char *format, ...)
+{
+	va_list list;
+
+	va_start(list, format);
+	say("note: ", format, list);
+	va_end(list);
+}
+
+static void *or_die(void *p)
+{
+	if (!p) {
+		fail("out of memory");
+		exit(FAILED);
+	}
+	return p;
+}
+
+void *xcalloc(size_t n, size_t size)
+{
+	return or_die(calloc(n ? n : 1, size));
+}
+
+void *xrealloc(void *p, size_t size)
+{
+	return or_die(realloc(p, size));
+}
+
+char *xstrdup(const char *s)
+{
+	return or_die(strdup(s));
+}
+
+char *xprintf(const char *format, ...)
+{
+	va_list list;
+	char *s;
+	int n;
+
+	va_start(list, format);
+	n = vasprintf(&s, format, list);
+	va_end(list);
+	return or_die(n < 0 ? NULL : s);
+}
+
+/* The next word of a line, or NULL at its end. */
+char *next_word(char **rest)
+{
+	char *word;
+
+	while ((word = strsep(rest, " \n")))
+		if (*word)
+			return word;
+	return NULL;
+}

@@ -1,0 +1,448 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Unit tests of what hedgectl does with text: units, attributes, the status and table lines, histograms, and
+ * attributes read from a directory. They are linked with all of hedgectl but main.c.
+ *
+ * Each check prints a TAP line. The functions under test print what is wrong with their input to stderr, which the
+ * caller of this program does not show unless a check fails.
+ */
+#include <inttypes.h>
+#include <json.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "hedgectl.h"
+
+static int passed, failed;
+
+static void check(bool good, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+static void check(bool good, const char *format, ...)
+{
+	va_list list;
+
+	printf("%sok %d - ", good ? "" : "not ", passed + failed + 1);
+	va_start(list, format);
+	vprintf(format, list);
+	va_end(list);
+	putchar('\n');
+	if (good)
+		passed++;
+	else
+		failed++;
+}
+
+static void check_text(const char *got, const char *expected, const char *what)
+{
+	bool good = got && expected ? !strcmp(got, expected) : got == expected;
+
+	check(good, "%s", what);
+	if (!good)
+		printf("# is '%s', expected '%s'\n", got ? got : "(null)", expected ? expected : "(null)");
+}
+
+static void check_u64(uint64_t got, uint64_t expected, const char *what)
+{
+	check(got == expected, "%s", what);
+	if (got != expected)
+		printf("# is %" PRIu64 ", expected %" PRIu64 "\n", got, expected);
+}
+
+#define BAD UINT64_MAX		/* the text must be refused */
+
+static void test_parse(const char *kind, int (*parse)(const char *, uint64_t *), const char *text, uint64_t expected)
+{
+	char *what = xprintf("%s \"%s\"", kind, text);
+	uint64_t value = BAD;
+
+	if (parse(text, &value))
+		value = BAD;
+	check_u64(value, expected, what);
+	free(what);
+}
+
+static void test_times(void)
+{
+	static const struct { const char *text; uint64_t us; } cases[] = {
+		{ "0", 0 }, { "1", 1 }, { "2000", 2000 }, { "500us", 500 }, { "2ms", 2000 }, { "1s", 1000000 },
+		{ "1.5ms", 1500 }, { "0.000001s", 1 }, { "1.500us", BAD }, { "2.0us", 2 },
+		{ "18446744073709s", 18446744073709000000u }, { "18446744073710s", BAD },
+		{ "18446744073709551616", BAD }, { "", BAD }, { "ms", BAD }, { "-1ms", BAD }, { "+1", BAD },
+		{ " 1", BAD }, { "1 ms", BAD }, { "1ms ", BAD }, { "2m", BAD }, { "1.ms", BAD }, { ".5ms", BAD },
+		{ "1.5", BAD }, { "1e3us", BAD }, { "0x10", BAD }, { "1,5ms", BAD }, { "1MS", BAD },
+		{ "1.00000000000000000000s", BAD },
+	};
+
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
+		test_parse("time", parse_time_us, cases[i].text, cases[i].us);
+}
+
+static void test_sizes(void)
+{
+	static const struct { const char *text; uint64_t bytes; } cases[] = {
+		{ "0", 0 }, { "512", 512 }, { "512B", 512 }, { "1024s", 524288 }, { "512K", 524288 }, { "512k", 524288 },
+		{ "512KiB", 524288 }, { "1M", 1048576 }, { "1.5M", 1572864 }, { "2G", 2147483648 },
+		{ "1T", 1099511627776 }, { "16777216T", BAD }, { "0.5", BAD }, { "0.3K", BAD }, { "1KB", BAD },
+		{ "1P", BAD }, { "K", BAD }, { "", BAD }, { "-1K", BAD }, { "1 K", BAD },
+	};
+
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
+		test_parse("size", parse_size, cases[i].text, cases[i].bytes);
+}
+
+static void test_numbers(void)
+{
+	static const struct { const char *text; uint64_t value; } cases[] = {
+		{ "0", 0 }, { "007", 7 }, { "18446744073709551614", UINT64_MAX - 1 }, { "1.0", BAD }, { "1s", BAD },
+		{ "", BAD }, { "-0", BAD },
+	};
+
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
+		test_parse("number", parse_number, cases[i].text, cases[i].value);
+}
+
+static void test_format(void)
+{
+	static const struct { uint64_t ns; const char *text; } times[] = {
+		{ 0, "0ns" }, { 950, "950ns" }, { 1000, "1us" }, { 1024, "1.02us" }, { 2000000, "2ms" },
+		{ 1250000, "1.25ms" }, { 20000000, "20ms" }, { 1500000000, "1.5s" }, { 100000000000, "100s" },
+		{ 3600000000000, "3600s" },
+	};
+	static const struct { uint64_t bytes; const char *text; } sizes[] = {
+		{ 0, "0 B" }, { 512, "512 B" }, { 1024, "1 KiB" }, { 524288, "512 KiB" }, { 1610612736, "1.5 GiB" },
+		{ 1073741824, "1 GiB" }, { 1099511627776, "1 TiB" },
+	};
+	char buffer[32];
+
+	for (size_t i = 0; i < sizeof(times) / sizeof(times[0]); i++)
+		check_text(format_time(times[i].ns, buffer, sizeof(buffer)), times[i].text, times[i].text);
+	for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++)
+		check_text(format_size(sizes[i].bytes, buffer, sizeof(buffer)), sizes[i].text, sizes[i].text);
+}
+
+/* "<leg> <name> <value>" of what was parsed, or NULL; for the caller to free. */
+static char *assignment_text(const char *text)
+{
+	struct assignment a;
+	char *result;
+
+	if (assignment_parse(text, &a))
+		return NULL;
+	result = xprintf("%d %s %s", a.leg, a.name, a.value);
+	assignment_free(&a);
+	return result;
+}
+
+static void test_assignments(void)
+{
+	static const struct { const char *text, *result; } cases[] = {
+		{ "tau=2ms", "-1 timeout_us 2000" }, { "tau=auto", "-1 timeout_us auto" },
+		{ "tau=off", "-1 timeout_us off" }, { "timeout_us=500us", "-1 timeout_us 500" },
+		{ "timeout_us=2000", "-1 timeout_us 2000" }, { "rescue_us=0.1s", "-1 rescue_us 100000" },
+		{ "leg:1.tau=inherit", "1 timeout_us inherit" }, { "leg:0.weight=50", "0 weight 50" },
+		{ "leg:7.hedge_weight=0", "7 hedge_weight 0" }, { "policy=fcfs-lpr", "-1 policy fcfs-lpr" },
+		{ "max_copy_kb=1M", "-1 max_copy_kb 1024" }, { "max_copy_kb=64", "-1 max_copy_kb 64" },
+		{ "bounce_mb=1G", "-1 bounce_mb 1024" }, { "copies=02", "-1 copies 2" },
+		{ "copies=-1", "-1 copies -1" },	/* the kernel judges what is no number */
+		{ "copies=2ms", NULL }, { "bounce_mb=1K", NULL }, { "tau=2KiB", NULL }, { "tau=1.5us", NULL },
+		{ "tau=", NULL }, { "=1", NULL }, { "tau", NULL }, { "", NULL }, { "nonsense=1", NULL },
+		{ "leg:8.weight=1", NULL }, { "leg:x.weight=1", NULL }, { "leg:1weight=1", NULL }, { "leg:=1", NULL },
+		{ "leg:1.=1", NULL }, { "leg:1.policy=rnd", NULL }, { "weight=1", NULL }, { "policy=rnd jsq", NULL },
+		{ "leg:", NULL },
+	};
+
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		char *result = assignment_text(cases[i].text), *what = xprintf("assignment \"%s\"", cases[i].text);
+
+		check_text(result, cases[i].result, what);
+		free(result);
+		free(what);
+	}
+}
+
+static void test_current(void)
+{
+	static const struct { const char *text, *current; } cases[] = {
+		{ "rnd [jsq] slb\n", "jsq" }, { "[custom]", "custom" }, { "2000\n", "2000" }, { "", "" },
+		{ "broken [one", "broken [one" },
+	};
+
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		char *current = attr_current(cases[i].text);
+
+		check_text(current, cases[i].current, "the word in brackets");
+		free(current);
+	}
+}
+
+#define FIELDS "24 policy slb tau_us 2000 reads 10 extra 1 hedged 1 won 1 wasted 0 cancelled 0 rescued 0 unhedged 2 " \
+	       "held 0 oldest_us 7"
+
+static void test_status(void)
+{
+	struct status s;
+	uint64_t value;
+	int r;
+
+	r = status_parse("2 253:0 253:1 2048/4096 1 AD 1 core " FIELDS, &s);
+	check(!r, "status with a core log");
+	if (!r) {
+		check_u64(s.nr_legs, 2, "its legs");
+		check_text(s.devices[1], "253:1", "its second leg");
+		check_u64(s.in_sync, 2048, "its regions in sync");
+		check_u64(s.regions, 4096, "its regions");
+		check_text(s.health, "AD", "its health");
+		check_text(s.log, "core", "its log");
+		check_text(kv_get(&s.fields, "policy"), "slb", "its policy");
+		check(kv_number(&s.fields, "oldest_us", &value) && value == 7, "its last field");
+		check(!kv_get(&s.fields, "nothing"), "a field that is not there");
+		status_free(&s);
+	}
+	r = status_parse("3 8:0 8:16 8:32 1/1 1 AAA 3 disk 8:48 A 4 policy rnd later 1\n", &s);
+	check(!r, "status with a disk log and a field of a later version");
+	if (!r) {
+		check_text(s.log, "disk 8:48 A", "its log");
+		check_text(kv_get(&s.fields, "later"), "1", "the later field");
+		status_free(&s);
+	}
+}
+
+static void test_bad_status(void)
+{
+	static const char *const lines[] = {
+		"", " ", "x", "2", "2 253:0", "9 a b c d e f g h i 1/1 1 AAAAAAAAA 1 core 0",
+		"2 253:0 253:1 20484096 1 AA 1 core 0", "2 253:0 253:1 1/x 1 AA 1 core 0",
+		"2 253:0 253:1 1/1 2 AA 1 core 0", "2 253:0 253:1 1/1 1 A 1 core 0", "2 253:0 253:1 1/1 1 AAA 1 core 0",
+		"2 253:0 253:1 1/1 1", "2 253:0 253:1 1/1 1 AA", "2 253:0 253:1 1/1 1 AA 2 core",
+		"2 253:0 253:1 1/1 1 AA 0 2 a b", "2 253:0 253:1 1/1 1 AA 1 core",
+		"2 253:0 253:1 1/1 1 AA 1 core 3 policy rnd tau_us", "2 253:0 253:1 1/1 1 AA 1 core 4 policy rnd tau_us",
+		"-2 253:0 253:1 1/1 1 AA 1 core 0",
+	};
+	struct status s;
+
+	for (size_t i = 0; i < sizeof(lines) / sizeof(lines[0]); i++)
+		check(status_parse(lines[i], &s), "bad status \"%s\"", lines[i]);
+}
+
+static void test_table_line(const char *line)
+{
+	struct table t;
+	char *again = NULL;
+
+	if (!table_parse(line, &t)) {
+		again = table_format(&t);
+		table_free(&t);
+	}
+	check_text(again, line, "a table line is the same when read and written");
+	free(again);
+}
+
+static void test_tables(void)
+{
+	static const char *const bad[] = {
+		"", "core", "core 0 2", "core 1", "core 3 1 nosync x 2", "flat 1 1024 2 8:0 0 8:16 0", "core 1 big 2 8:0 0 8:16 0",
+		"disk 1 1024 2 8:0 0 8:16 0", "core 1 1024 2 8:0 0", "core 1 1024 2 8:0 0 8:16", "core 1 1024 9 a 0 b 0",
+		"core 1 1024 2 8:0 0 8:16 0 2 policy", "core 1 1024 2 8:0 x 8:16 0",
+	};
+	struct table t;
+	char *line;
+
+	test_table_line("core 2 1024 nosync 2 8:0 0 8:16 0");
+	test_table_line("core 1 1024 2 8:0 0 8:16 2048");
+	test_table_line("disk 3 8:32 1024 nosync 3 8:0 0 8:16 0 8:48 8 1 handle_errors");
+	test_table_line("core 2 64 sync 2 8:0 0 8:16 0 8 policy coc copies 2 leg 1 weight 50");
+	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)
+		check(table_parse(bad[i], &t), "bad table \"%s\"", bad[i]);
+	t = (struct table){ .log_type = xstrdup("core"), .region_sectors = 8, .nr_legs = 1 };
+	t.legs[0].device = xstrdup("8:0");
+	table_add_feature(&t, "policy %s", "rnd");
+	table_add_feature(&t, "leg %d weight %d", 1, 50);
+	line = table_format(&t);
+	check_text(line, "core 1 8 1 8:0 0 6 policy rnd leg 1 weight 50", "features are counted in words");
+	free(line);
+	table_free(&t);
+}
+
+#define HISTOGRAM "to 16 KiB\n1024 5\n1152 0\n2048 4\n\nto 64 KiB\nlarger\n0 1\n1048576 1\n"
+
+static void test_histogram(void)
+{
+	struct histogram sum = { 0 }, rows;
+	struct histograms h;
+
+	if (histograms_parse(HISTOGRAM, &h)) {
+		check(false, "a histogram");
+		return;
+	}
+	check_u64(h.count, 3, "its size classes");
+	check_text(h.classes[0].name, "to 16 KiB", "its first heading");
+	check_u64(h.classes[0].total, 9, "its reads");
+	check_u64(h.classes[0].buckets[0].to, 1152, "a bucket ends where the next begins");
+	check_u64(histogram_percentile(&h.classes[0], 50), 1152, "its median");
+	check_u64(histogram_percentile(&h.classes[0], 99), 2304, "its p99");
+	check_u64(histogram_percentile(&h.classes[0], 100), 2304, "its largest");
+	check_u64(histogram_percentile(&h.classes[1], 50), 0, "the median of nothing");
+	check_u64(histogram_percentile(&h.classes[2], 50), 1024, "what is too short to tell");
+	for (int i = 0; i < h.count; i++)
+		histogram_merge(&sum, &h.classes[i]);
+	check_u64(sum.total, 11, "the sum of the classes");
+	check_u64(histogram_percentile(&sum, 100), 1048576 + 131072, "its largest");
+	histogram_rows(&sum, &rows);
+	check_u64(rows.total, 11, "rows leave nothing out");
+	check_u64(rows.buckets[0].to, 1000, "the first row");
+	check_u64(rows.buckets[1].from, 1000, "the second row begins");
+	check_u64(rows.buckets[1].to, 2000, "the second row ends");
+	check_u64(rows.buckets[1].count, 5, "the second row has");
+	check_u64(rows.buckets[rows.count - 1].from, 1000000, "the last row");
+	histogram_free(&rows);
+	histogram_free(&sum);
+	histograms_free(&h);
+}
+
+/* Bounds as the module computes them: no bucket is wider than an eighth, and each ends where the next begins. */
+static void test_buckets(void)
+{
+	char *text = xstrdup("all\n0 1\n"), *longer;
+	struct histograms h;
+	bool adjacent = true;
+
+	for (uint64_t octave = 1024; octave < 1ull << 37; octave *= 2) {
+		for (uint64_t sub = 0; sub < 8; sub++) {
+			longer = xprintf("%s%" PRIu64 " 1\n", text, octave + octave / 8 * sub);
+			free(text);
+			text = longer;
+		}
+	}
+	if (histograms_parse(text, &h)) {
+		check(false, "a histogram of all buckets");
+	} else {
+		for (int i = 1; i < h.classes[0].count; i++)
+			adjacent &= h.classes[0].buckets[i - 1].to == h.classes[0].buckets[i].from;
+		check(adjacent, "all buckets end where the next begins");
+		histograms_free(&h);
+	}
+	free(text);
+}
+
+static void test_bad_histograms(void)
+{
+	static const char *const bad[] = { "1024 5\n", "all\n1024\n", "all\n1024 x\n", "all\n1024 1 1\n", "all\n2048 1\n1024 1\n",
+					   "all\n1024 1\n1024 1\n", "all\n1024 99999999999999999999\n" };
+	struct histograms h;
+
+	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)
+		check(histograms_parse(bad[i], &h), "bad histogram %zu", i);
+	check(!histograms_parse("", &h) && !h.count, "an empty histogram");
+	histograms_free(&h);
+}
+
+static void write_file(const char *dir, const char *name, const char *text, mode_t mode)
+{
+	char *path = xprintf("%s/%s", dir, name);
+	FILE *file = fopen(path, "w");
+
+	if (file) {
+		fputs(text, file);
+		fclose(file);
+	}
+	chmod(path, mode);
+	free(path);
+}
+
+static void make_dir(const char *dir, const char *name)
+{
+	char *path = xprintf("%s/%s", dir, name);
+
+	mkdir(path, 0755);
+	free(path);
+}
+
+static void test_tree(void)
+{
+	char dir[] = "/tmp/hedgectl-unit-XXXXXX", *command;
+	struct assignment a = { -1, "copies", "2" }, missing = { 0, "copies", "2" };
+	struct kv_list list;
+
+	if (!mkdtemp(dir)) {
+		check(false, "a directory for attributes");
+		return;
+	}
+	make_dir(dir, "legs");
+	make_dir(dir, "legs/10");
+	make_dir(dir, "legs/2");
+	write_file(dir, "policy", "rnd [jsq]\n", 0644);
+	write_file(dir, "copies", "1\n", 0644);
+	write_file(dir, "tau_us", "0\n", 0444);
+	write_file(dir, "legs/2/weight", "100\n", 0644);
+	write_file(dir, "legs/10/weight", "50\n", 0644);
+	write_file(dir, "legs/2/histogram", "all\n", 0444);
+	check(!sysfs_read_tree(dir, &list), "a tree of attributes");
+	check_u64(list.count, 5, "its size, without histograms");
+	check_text(kv_get(&list, "policy"), "rnd [jsq]", "an attribute without its line end");
+	check_text(kv_get(&list, "legs/10/weight"), "50", "an attribute of a leg");
+	check_text(list.items[1].name, "legs/2/weight", "legs are in the order of their numbers");
+	check(list.items[0].writable && !list.items[4].writable, "which attributes can be set");
+	kv_free(&list);
+	check(!sysfs_write(dir, &a), "an attribute is written");
+	check(sysfs_write(dir, &missing), "an attribute that is not there is not");
+	sysfs_read_tree(dir, &list);
+	check(kv_get(&list, "copies") && kv_get(&list, "copies")[0] == '2', "what was written is read");
+	kv_free(&list);
+	command = xprintf("rm -r %s", dir);
+	check(!system(command), "the directory is removed");
+	free(command);
+	check(sysfs_read_tree(dir, &list) && !list.count, "a tree that is not there");
+}
+
+static void test_names(void)
+{
+	static const char *const good[] = { "vol0", "a.b-c_d+e@f:g=h#", "0" };
+	static const char *const bad[] = { "", "-vol", ".vol", "a b", "a/b", "a\\b", "a\n", "v\xc3\xb6l" };
+	char name[129];
+
+	for (size_t i = 0; i < sizeof(good) / sizeof(good[0]); i++)
+		check(dm_name_valid(good[i]), "good name \"%s\"", good[i]);
+	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)
+		check(!dm_name_valid(bad[i]), "bad name %zu", i);
+	memset(name, 'x', 128);
+	name[128] = '\0';
+	check(!dm_name_valid(name), "a name of 128 characters is too long");
+	name[127] = '\0';
+	check(dm_name_valid(name), "a name of 127 characters is not");
+}
+
+static void test_json(void)
+{
+	struct json_object *object = json_object_new_object();
+
+	json_add_value(object, "number", "18446744073709551615");
+	json_add_value(object, "word", "auto");
+	json_add_value(object, "nothing", NULL);
+	check_text(json_object_to_json_string_ext(object, JSON_C_TO_STRING_PLAIN),
+		   "{\"number\":18446744073709551615,\"word\":\"auto\",\"nothing\":null}", "values in JSON");
+	json_object_put(object);
+}
+
+int main(void)
+{
+	test_times();
+	test_sizes();
+	test_numbers();
+	test_format();
+	test_assignments();
+	test_current();
+	test_status();
+	test_bad_status();
+	test_tables();
+	test_histogram();
+	test_buckets();
+	test_bad_histograms();
+	test_tree();
+	test_names();
+	test_json();
+	printf("1..%d\n%d passed, %d failed\n", passed + failed, passed, failed);
+	return failed ? 1 : 0;
+}
