@@ -1,0 +1,75 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0
+#
+# Read errors: a leg that fails does not fail the read; both legs do; an error of the
+# loser after the win is only counted; an error before the winner's answer waits for
+# the winner; a caller's own mistake is not retried. Needs dm-lag.
+
+. "$(dirname "$0")/common.sh"
+need_hedge
+
+legs_brd 2 16
+lag_leg 0
+lag_leg 1
+
+policies='rnd jsq slb slb-arrival coc fcfs-lpr'
+
+# loaded POLICY FEATURE...: leg I has failed while 200 reads were made.
+create_filled()
+{
+	hedge_create policy "$@" rescue_us 100000
+	fill_legs
+}
+
+for policy in $policies; do
+	create_filled "$policy" timeout_us 2000
+	lag 0 error 1
+	check "$policy, one leg fails: data is right" load read "$DEV" --count "$(scaled 100)" --verify
+	check_eq "$policy, one leg fails: no read does" "$(field errors "$OUTPUT")" 0
+	check_num "$policy, one leg fails: it is counted" "$(get legs/0/errors) > 0"
+	check_eq "$policy, one leg fails: the other is innocent" "$(get legs/1/errors)" 0
+	check_match "$policy, one leg fails: health" "$(health)" '^RA'
+	[ "$policy" = coc ] ||
+		check_num "$policy, one leg fails: reads were retried" "$(get stats/retried) > 0"
+
+	lag 1 error 1
+	check "$policy, both legs fail" load read "$DEV" --count 10 --threads 1
+	check_eq "$policy, both legs fail: every read does" "$(field errors "$OUTPUT")" 10
+	check_eq "$policy, both legs fail: with EIO" "$(field errno "$OUTPUT")" EIO
+	lag 0 error 0
+	lag 1 error 0
+	check "$policy: legs that answer again are read" load read "$DEV" --count 20 --verify
+	check_eq "$policy: without errors" "$(field errors "$OUTPUT")" 0
+	check_accounting "$policy"
+	hedge_remove
+done
+
+# The loser's error comes after the win.
+create_filled coc
+lag_law 1 fixed 10000000
+lag 1 error 1
+check "the loser fails after the win" load read "$DEV" --count 50 --threads 2 --verify
+check_eq "the loser fails after the win: no read does" "$(field errors "$OUTPUT")" 0
+check_accounting "the loser fails after the win"
+check_num "the loser fails after the win: counted" "$(get legs/1/errors) > 0"
+check_eq "the loser fails after the win: nothing to retry" "$(get stats/retried)" 0
+lag 1 error 0
+lag_law 1 off
+hedge_remove
+
+# The rival's error comes while the other copy is still out.
+create_filled coc
+lag_law 0 fixed 5000000
+lag 1 error 1
+check "a copy fails before the winner" load read "$DEV" --count 50 --threads 2 --verify
+check_eq "a copy fails before the winner: no read does" "$(field errors "$OUTPUT")" 0
+check_accounting "a copy fails before the winner"
+lag 1 error 0
+lag_law 0 off
+
+# Misaligned: refused before any copy.
+before=$(get stats/copies)
+check_fails "a misaligned read is refused" \
+	dd if="$DEV" of=/dev/null bs=100 count=1 iflag=direct
+check_eq "a misaligned read makes no copy" "$(get stats/copies)" "$before"
+hedge_remove

@@ -1,0 +1,140 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0
+#
+# Suspend, resume, reload with other knobs, remove and rmmod, a hundred rounds under
+# full load with losers out: reads go on with the right data, nothing hangs, memory
+# returns. Suspend waits for a stuck leg, and ends when it goes on. Needs dm-lag.
+
+. "$(dirname "$0")/common.sh"
+need_hedge
+
+ROUNDS=$(scaled 100)
+EVERY=10		# a removal after so many rounds
+
+legs_brd 3 8
+lag_leg 1
+lag_leg 2
+lag_law 1 bimodal 100000 20000000 100000
+lag_law 2 bimodal 100000 20000000 100000
+
+available()
+{
+	sync
+	echo 3 >/proc/sys/vm/drop_caches
+	awk '/^MemAvailable/ { print $2 }' /proc/meminfo
+}
+
+tables=(
+	""
+	"policy slb timeout_us 500 budget_pct 100"
+	"policy coc copies 3"
+	"policy fcfs-lpr timeout_us 500 queue_depth 2 budget_pct 100"
+	"policy slb-arrival timeout_us 300 queue_depth 1 budget_pct 100"
+	"policy rnd rescue_us 0"
+	"policy jsq queue_depth 4 rescue_us 5000"
+	"policy coc queue_depth 1 budget_pct 50"
+)
+
+start_load()
+{
+	load read "$DEV" --threads 6 --verify >"$TMP/load" &
+	load=$!
+}
+
+stop_load()
+{
+	kill $load
+	wait $load || { not_ok "round $round: data is right" "$(<"$TMP/load")"; return; }
+	[ "$(field errors "$(<"$TMP/load")")" = 0 ] ||
+		not_ok "round $round: no read fails" "$(<"$TMP/load")"
+	reads=$((reads + $(field reads "$(<"$TMP/load")")))
+}
+
+one_round()
+{
+	local features
+
+	# shellcheck disable=SC2086
+	case $((round % 3)) in
+	0)
+		dmsetup suspend "$NAME"
+		[ ! -d "$SYS" ] || not_ok "round $round: sysfs directory while suspended"
+		dmsetup resume "$NAME"
+		;;
+	1)
+		dmsetup suspend --noflush "$NAME"
+		dmsetup resume "$NAME"
+		;;
+	2)
+		features=${tables[round % ${#tables[@]}]}
+		hedge_reload $features
+		;;
+	esac
+	[ -d "$SYS" ] || not_ok "round $round: no sysfs directory after resume"
+}
+
+reads=0 losers=0 round=0
+hedge_create
+fill_legs
+start_load
+for ((round = 1; round <= ROUNDS; round++)); do
+	one_round
+	((round % EVERY)) || {
+		stop_load
+		losers=$((losers + $(sum inflight)))
+		hedge_remove
+		rmmod dm_hedge
+		((round != EVERY)) || first=$(available)
+		modprobe dm-hedge
+		# shellcheck disable=SC2086
+		hedge_create ${tables[round / EVERY % ${#tables[@]}]}
+		start_load
+	}
+done
+stop_load
+hedge_remove
+ok "$ROUNDS rounds"
+check_num "with reads going on" "$reads > 5 * $ROUNDS"
+check_num "some removals met losers" "$losers > 0"
+rmmod dm_hedge
+last=$(available)
+check_num "memory returns (KiB)" "$last > $first - 4096"
+check_fails "no slab cache is left" grep -i hedge /proc/slabinfo
+modprobe dm-hedge
+
+# A stuck leg holds suspend, whether its read has been answered or not.
+hedge_create policy coc
+load read "$DEV" --threads 2 --count 10 >/dev/null
+lag 2 stuck 1
+lag 1 stuck 1
+load read "$DEV" --threads 4 --count 10 >/dev/null
+check_num "losers are out" "$(sum inflight) > 0"
+dmsetup suspend "$NAME" &
+suspend=$!
+sleep 1
+check "suspend waits for losers" kill -0 $suspend
+check_num "status shows the age of the oldest" "$(status_field oldest_us) > 500000"
+lag 1 stuck 0
+lag 2 stuck 0
+check "suspend ends with them" wait $suspend
+dmsetup resume "$NAME"
+check "the device works" load read "$DEV" --threads 2 --count 50 --verify
+
+# A signal ends the wait: the device goes on as before (presuspend_undo).
+lag 2 stuck 1
+load read "$DEV" --threads 4 --count 20 >/dev/null
+load read "$DEV" --threads 1 --count 100000 >/dev/null &
+load=$!
+dmsetup suspend --nolockfs "$NAME" &
+suspend=$!
+sleep 0.5
+kill -INT $suspend 2>/dev/null || :
+wait $suspend || :
+lag 2 stuck 0
+dmsetup resume "$NAME"
+check "reads after an interrupted suspend" load read "$DEV" --threads 2 --count 50 --verify
+kill $load
+wait $load || :
+put timeout_us 500
+check "hedges too" load read "$DEV" --threads 2 --count 50 --verify
+check_accounting "after it all"

@@ -1,0 +1,62 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0
+#
+# Requests with RWF_NOWAIT end in success or EAGAIN, never sleep and never fail
+# otherwise, also with a leg stuck or out of tags; polled reads (IORING_SETUP_IOPOLL)
+# complete on legs with poll queues. Needs null_blk and dm-lag.
+
+. "$(dirname "$0")/common.sh"
+need_hedge
+
+legs_brd 2 16
+hedge_create
+fill_legs
+for policy in rnd coc slb fcfs-lpr; do
+	put policy $policy
+	put timeout_us 500
+	check "nowait reads on memory, $policy" uring nowait "$DEV" --count "$(scaled 1000)"
+	check_num "nowait reads on memory, $policy: done" "$(field "done" "$OUTPUT") > 0"
+	check "nowait writes on memory, $policy" \
+		uring nowait "$DEV" --count "$(scaled 1000)" --writes
+	check_num "nowait writes on memory, $policy: done" "$(field "done" "$OUTPUT") > 0"
+done
+check_accounting "memory"
+check "legs agree after nowait writes" legs_equal
+hedge_remove
+remove_all
+
+# One tag in each leg: asking for a second one would sleep.
+LEGS=() LENGTH=''
+for i in 0 1; do
+	null_leg memory_backed=1 size=16 hw_queue_depth=1 submit_queues=1 irqmode=2 completion_nsec=20000000
+done
+load check "${LEGS[0]}" >/dev/null || :
+hedge_create policy coc
+dd if="$DEV" of=/dev/null bs=4k count=1 iflag=direct 2>/dev/null
+check "the legs are filled" timeout $((60 * SCALE)) load fill "$DEV"
+for policy in coc slb; do
+	put policy $policy
+	check "nowait reads without tags, $policy" \
+		timeout $((60 * SCALE)) uring nowait "$DEV" --count "$(scaled 200)" --depth 8
+	check_num "nowait reads without tags, $policy: submission does not sleep" \
+		"$(field longest_submit_us "$OUTPUT") < 15000 * SCALE"
+done
+check_accounting "without tags"
+hedge_remove
+null_remove
+
+LEGS=() LENGTH=''
+for i in 0 1; do
+	null_leg memory_backed=1 size=16 submit_queues=1 poll_queues=1
+done
+hedge_create
+fill_legs
+check "control: polled reads on a leg" uring poll "${LEGS[0]}" --count 100
+for policy in rnd coc slb fcfs-lpr; do
+	put policy $policy
+	put timeout_us 300
+	check "polled reads, $policy" timeout $((30 * SCALE)) \
+		uring poll "$DEV" --count "$(scaled 1000)"
+	check_eq "polled reads, $policy: all done" "$(field "done" "$OUTPUT")" "$(scaled 1000)"
+done
+check_accounting "polled"

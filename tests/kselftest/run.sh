@@ -1,0 +1,75 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0
+#
+# Boots a guest and runs the tests of this directory there:
+#
+#	run.sh [--rig fast|debug] [--hedge FILE.ko] [--lag FILE.ko] [TEST...]
+#
+# The modules are taken as they were built: by default module/dm-hedge.ko and
+# tests/lag/dm-lag.ko, and for the debug rig copies of their sources that are
+# built here against that rig's kernel. Environment: SCALE (see common.sh; the debug
+# rig has 4), LIMIT (seconds for each test), KERNEL (a directory as for tests/vm/run).
+
+set -euo pipefail
+
+here=$(dirname "$(readlink -f "$0")")
+top=$(readlink -f "$here/../..")
+rig=fast hedge='' lag=''
+while [ $# -gt 0 ]; do
+	case $1 in
+	--rig) rig=$2; shift 2 ;;
+	--hedge) hedge=$2; shift 2 ;;
+	--lag) lag=$2; shift 2 ;;
+	-*) sed -n '3,12s/^# \{0,1\}//p' "$0" >&2; exit 2 ;;
+	*) break ;;
+	esac
+done
+
+out=$(mktemp -d)
+trap 'rm -rf "$out"' EXIT
+options=(--rig "$rig" --mem 1536)
+[ -z "${KERNEL:-}" ] || options+=(--kernel "$KERNEL")
+
+# The debug kernel's modules are built in a copy, so that those for the stock
+# kernel stay where they are.
+if [ "$rig" = debug ]; then
+	: "${SCALE:=4}"
+	kernel=${KERNEL:-$("$top/tests/vm/debug-kernel")}
+	if [ -z "$lag" ]; then
+		make -s -C "$top/tests/lag" KDIR="$kernel" BUILD="$out/lag" >&2
+		lag=$out/lag/dm-lag.ko
+	fi
+	if [ -z "$hedge" ] && [ -e "$top/Kbuild" ]; then
+		mkdir "$out/hedge"
+		cp -r "$top/Kbuild" "$top/module" "$out/hedge"
+		find "$out/hedge" \( -name '*.o' -o -name '*.ko' -o -name '.*.cmd' \) -delete
+		make -s -C "$kernel" M="$out/hedge" modules >&2
+		hedge=$out/hedge/module/dm-hedge.ko
+	fi
+fi
+: "${hedge:=$top/module/dm-hedge.ko}" "${lag:=$top/tests/lag/dm-lag.ko}"
+for ko in "$hedge" "$lag"; do
+	if [ -e "$ko" ]; then
+		options+=(--module "$ko")
+	else
+		echo "run.sh: no $ko; the tests that need it are skipped" >&2
+	fi
+done
+for m in brd null_blk dm-flakey dm-mirror dm-log; do
+	options+=(--module "$m")
+done
+
+make -s -C "$top/tests/tools"
+for p in load reused linear vectors uring; do
+	options+=(--bin "$top/tests/tools/build/$p")
+done
+for p in dmsetup fio cmp timeout blkdiscard blockdev dd od sed grep awk; do
+	options+=(--bin "$p")
+done
+
+seconds=$((1800 * ${SCALE:-1}))
+"$top/tests/vm/run" "${options[@]}" --timeout "$seconds" \
+	--append "ima_policy=critical_data slab_nomerge" \
+	--file "$here:/kselftest" \
+	-- env SCALE="${SCALE:-1}" LIMIT="${LIMIT:-120}" TARGET="${TARGET:-hedge}" \
+	   bash /kselftest/run_in_guest.sh "$@"

@@ -1,0 +1,76 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0
+#
+# Runs the tests of this directory, or those named, one after the other in the
+# machine that it is on (a guest: tests load modules and make devices), and prints TAP.
+# A test fails, whatever it says, if the kernel log shows a fault since the last one,
+# if it takes longer than LIMIT seconds (120, times SCALE), or if it leaves
+# a device behind. Ends with "N passed, N failed"; exit status 1 if any failed.
+
+set -euo pipefail
+
+cd "$(dirname "$0")"
+SCALE=${SCALE:-1}
+LIMIT=$((${LIMIT:-120} * SCALE))
+export SCALE
+
+FAULTS='\bBUG\b|\bWARNING\b|\bOops\b|general protection|[Cc]all [Tt]race|KASAN|UBSAN|ODEBUG'
+FAULTS+='|possible (circular|recursive)|INFO: |suspicious RCU|inconsistent lock|lock held when'
+FAULTS+='|blocked for more than|scheduling while atomic|sleeping function called'
+FAULTS+='|refcount_t|list_(add|del) corruption|stall|page allocation failure|new suspected memory leaks'
+
+tests=("$@")
+if [ ${#tests[@]} -eq 0 ]; then
+	for t in *.sh; do
+		case $t in
+		common.sh | run.sh | run_in_guest.sh | hedgectl.sh) ;;
+		*) tests+=("${t%.sh}") ;;
+		esac
+	done
+fi
+
+passed=0 failed=0 skipped=0 number=0 bad=()
+exec 3>&1
+
+# What a test that was killed has left.
+tidy()
+{
+	bash -c '. ./common.sh; TESTS=1' >/dev/null 2>&1 || return 1
+	rmmod dm_hedge 2>/dev/null || [ ! -d /sys/module/dm_hedge ] || return 1
+	rmmod null_blk brd 2>/dev/null || :
+}
+
+echo "TAP version 13"
+echo "1..${#tests[@]}"
+for t in "${tests[@]}"; do
+	number=$((number + 1))
+	mark="kselftest $t begins $RANDOM"
+	echo "$mark" >/dev/kmsg
+	start=$SECONDS status=0
+	timeout -k 20 "$LIMIT" bash "./$t.sh" 2>&1 | sed -u 's/^/    /' >&3 || status=${PIPESTATUS[0]}
+	seconds=$((SECONDS - start))
+	why=''
+	case $status in
+	0 | 4) ;;
+	124 | 137) why="took longer than $LIMIT s" ;;
+	*) why="exit status $status" ;;
+	esac
+	tidy || why+="${why:+, }left something behind"
+	faults=$(dmesg | sed "1,/$mark/d" | grep -E "$FAULTS" | head -n 5 || :)
+	[ -z "$faults" ] || why+="${why:+, }the kernel log shows a fault"
+	if [ "$why" ]; then
+		failed=$((failed + 1)) bad+=("$t")
+		echo "not ok $number - $t # $why, $seconds s"
+		[ -z "$faults" ] || sed 's/^/# /' <<<"$faults"
+	elif [ "$status" = 4 ]; then
+		skipped=$((skipped + 1))
+		echo "ok $number - $t # SKIP"
+	else
+		passed=$((passed + 1))
+		echo "ok $number - $t # $seconds s"
+	fi
+done
+[ ${#bad[@]} -eq 0 ] || echo "# failed: ${bad[*]}"
+[ $skipped -eq 0 ] || echo "# skipped: $skipped"
+echo "$passed passed, $failed failed"
+[ $failed -eq 0 ]

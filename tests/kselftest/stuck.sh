@@ -1,0 +1,100 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0
+#
+# One leg gets stuck: reads that are caught on it end through the other leg, in every
+# policy, with and without slots, the clock from start and from arrival; later reads
+# avoid it; oldest_us grows; writes wait; bounce memory stays in its bounds; and
+# when the leg goes on, every copy is accounted for. Needs dm-lag.
+
+. "$(dirname "$0")/common.sh"
+need_hedge
+
+legs_brd 2 16
+lag_leg 0
+lag_leg 1
+lag_law 0 fixed 200000
+lag_law 1 fixed 200000
+hedge_create rescue_us 50000
+fill_legs
+
+# Ends with all reads done within the time, or fails.
+reads_end() { timeout $((20 * SCALE)) load read "$DEV" --verify "$@"; }
+
+on_leg1() { echo $(($(get legs/1/inflight) + $(get legs/1/queued))); }
+
+one_case()
+{
+	local what="$policy, depth $depth, from $from" before oldest
+
+	put policy "$policy"
+	put queue_depth "$depth"
+	put timeout_from "$from"
+	case $policy in
+	slb | slb-arrival | fcfs-lpr) put timeout_us 2000 ;;
+	esac
+
+	load read "$DEV" --threads 2 --count 20 >/dev/null	# both legs known
+	lag 1 stuck 1
+	check "$what: reads end" reads_end --threads 8 --count 12
+	check_eq "$what: without an error" "$(field errors "$OUTPUT")" 0
+	# a policy that measures may have kept away from it until now
+	if (($(on_leg1) > 0)); then
+		oldest=$(get legs/1/oldest_us)
+		check "$what: the leg is stalled" wait_until 3 stalled 1
+		check_num "$what: oldest_us grows" "$(get legs/1/oldest_us) > $oldest"
+		before=$(on_leg1)
+		start=$SECONDS
+		check "$what: later reads end" reads_end --threads 4 --count 40
+		check_num "$what: they avoid the leg" \
+			"$(on_leg1) - $before <= $SECONDS - $start + 2"
+	fi
+	lag 1 stuck 0
+	check_accounting "$what"
+	check "$what: the leg is back" wait_until 5 stalled 0
+}
+
+stalled() { [ "$(get legs/1/stalled)" = "$1" ]; }
+
+for policy in rnd jsq slb slb-arrival coc fcfs-lpr; do
+	for depth in 0 1; do
+		for from in start arrival; do
+			one_case
+		done
+	done
+done
+check_num "reads were rescued" "$(get stats/rescued) > 0"
+
+# Writes wait for the leg, reads do not.
+put policy fcfs-lpr
+lag 1 writes 1
+lag 1 stuck 1
+load write "$DEV" --threads 1 --count 1 >"$TMP/write" &
+writer=$!
+sleep 1
+check "a write waits for the stuck leg" kill -0 $writer
+check "reads do not wait for the write" reads_end --threads 4 --count 20
+lag 1 stuck 0
+wait $writer
+check_match "the write ends without an error" "$(<"$TMP/write")" 'writes=1 errors=0'
+lag 1 writes 0
+
+# Memory: copies on the stuck leg hold more than is then allowed.
+put policy coc
+put queue_depth 0
+put rescue_us 50000
+lag 1 stuck 1
+reads_end --threads 48 --count 1 --bs 64k >/dev/null
+check_num "copies are out" "$(get legs/1/inflight) >= 17"
+check "they stall the leg" wait_until 3 stalled 1
+put bounce_mb 1
+before=$(get legs/1/inflight) unhedged=$(get stats/unhedged_memory)
+start=$SECONDS
+check "no memory for copies: reads end" reads_end --threads 4 --count 50 --bs 64k
+check_num "no memory for copies: they are not copied" \
+	"$(get stats/unhedged_memory) > $unhedged"
+check_num "no memory for copies: they go to the good leg" \
+	"$(get legs/1/inflight) - $before <= $SECONDS - $start + 1"
+lag 1 stuck 0
+put bounce_mb 32
+check_accounting "after the shortage"
+check_num "oldest_us is small again" "$(get legs/1/oldest_us) < 50000"
