@@ -4,7 +4,7 @@
  *
  * In order: the words are checked, then the devices, claimed exclusively and looked at, then the user is told (with
  * --from asked) what happens to the data; only then something is written. The table line is the whole truth about
- * the new device; the kernel has the last word on it.
+ * the new device; the kernel has the last word on it, which a dry run asks for too.
  *
  * A read may go to any leg, so all legs must hold the same data when the device appears. Who vouches for that is
  * the user's choice (enum origin): the user (--nosync), a copy made now (--from), or an existing disk log.
@@ -360,8 +360,9 @@ static int confirm_copy(const struct request *request)
 		     request->name);
 		return -1;
 	}
-	printf("Type \"yes\" to go on: ");
 	fflush(stdout);
+	fprintf(stderr, "Copy %s over all other legs? Their data will be lost. Type \"yes\": ",
+		request->legs[request->from].path);
 	if (fgets(answer, sizeof(answer), stdin) && !strcmp(answer, "yes\n"))
 		return 0;
 	fail("%s: not created, nothing was written", request->name);
@@ -424,9 +425,23 @@ static void release_all(struct request *request)
 	device_release(&request->log);
 }
 
+/* The kernel is asked before a copy that may take hours, not after it. */
+static int check_table(struct request *request, const char *params)
+{
+	release_all(request);
+	if (dm_table_check(request->name, request->uuid, request->bytes / SECTOR, params))
+		return -1;
+	for (int i = 0; i < request->nr_legs; i++)
+		if (device_claim(&request->legs[i]))
+			return -1;
+	return request->log_path ? device_claim(&request->log) : 0;
+}
+
 /* Everything was checked and said; now it happens. */
 static int make_volume(struct request *request, const char *params)
 {
+	if ((request->dry_run || request->origin == COPY) && check_table(request, params))
+		return -1;
 	if (request->dry_run)
 		return 0;
 	if (request->origin == COPY && (confirm_copy(request) || copy_legs(request)))

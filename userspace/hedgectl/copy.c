@@ -14,11 +14,14 @@
 
 #define CHUNK (1024 * 1024)
 
-static void progress(const struct device *to, uint64_t done, uint64_t bytes)
+/* For a terminal, each time the per cent change; before is what it was told last. */
+static void progress(const struct device *to, uint64_t done, uint64_t bytes, int *before)
 {
-	if (isatty(STDERR_FILENO))
-		fprintf(stderr, "\r%s: %3d %% copied%s", to->path, (int)(100.0 * (double)done / (double)bytes),
-			done == bytes ? "\n" : "");
+	int percent = (int)(100.0 * (double)done / (double)bytes);
+
+	if (percent != *before && isatty(STDERR_FILENO))
+		fprintf(stderr, "\r%s: %3d %% copied%s", to->path, percent, done == bytes ? "\n" : "");
+	*before = percent;
 }
 
 /* All of it, however the kernel splits it; the end of the device counts as an error. */
@@ -52,6 +55,8 @@ static int write_all(int fd, const char *buffer, size_t size, uint64_t at)
 
 static int copy_all(const struct device *from, const struct device *to, int out, char *buffer, uint64_t bytes)
 {
+	int percent = -1;
+
 	for (uint64_t at = 0; at < bytes; at += CHUNK) {
 		size_t size = bytes - at < CHUNK ? bytes - at : CHUNK;
 
@@ -63,7 +68,7 @@ static int copy_all(const struct device *from, const struct device *to, int out,
 			fail("%s: can not be written at byte %llu: %s", to->path, (unsigned long long)at, strerror(errno));
 			return -1;
 		}
-		progress(to, at + size, bytes);
+		progress(to, at + size, bytes, &percent);
 	}
 	if (fsync(out)) {
 		fail("%s: the copy is not on the disk: %s", to->path, strerror(errno));

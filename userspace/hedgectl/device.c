@@ -69,6 +69,18 @@ static void fail_busy(const struct device *device)
 	free(holder);
 }
 
+int device_claim(struct device *device)
+{
+	device->fd = open(device->path, O_RDONLY | O_EXCL | O_CLOEXEC);
+	if (device->fd >= 0)
+		return 0;
+	if (errno == EBUSY)
+		fail_busy(device);
+	else
+		fail("%s: can not be opened: %s", device->path, strerror(errno));
+	return -1;
+}
+
 static int open_exclusive(struct device *device)
 {
 	struct stat st;
@@ -84,15 +96,8 @@ static int open_exclusive(struct device *device)
 	}
 	device->major = major(st.st_rdev);
 	device->minor = minor(st.st_rdev);
-	device->fd = open(device->path, O_RDONLY | O_EXCL | O_CLOEXEC);
-	if (device->fd < 0 && errno == EBUSY) {
-		fail_busy(device);
+	if (device_claim(device))
 		return -1;
-	}
-	if (device->fd < 0) {
-		fail("%s: can not be opened: %s", device->path, strerror(errno));
-		return -1;
-	}
 	if (!ioctl(device->fd, BLKROGET, &read_only) && read_only) {
 		fail("%s: it is read-only; blockdev --setrw may change that", device->path);
 		return -1;

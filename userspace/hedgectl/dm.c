@@ -60,10 +60,8 @@ static int set_device(struct dm_task *task, const char *name)
 		return dm_task_set_name(task, name + 12);
 	if (name[0] != '/')
 		return dm_task_set_name(task, name);
-	if (stat(name, &st) || !S_ISBLK(st.st_mode)) {
-		snprintf(first_error, sizeof(first_error), "no block device");
+	if (stat(name, &st))
 		return 0;
-	}
 	return dm_task_set_major_minor(task, major(st.st_rdev), minor(st.st_rdev), 0);
 }
 
@@ -193,6 +191,13 @@ static int read_device(const char *name, struct volume *volume)
 
 int dm_volume_read(const char *name, struct volume *volume)
 {
+	struct stat st;
+
+	*volume = (struct volume){ 0 };
+	if (name[0] == '/' && strncmp(name, "/dev/mapper/", 12) && (stat(name, &st) || !S_ISBLK(st.st_mode))) {
+		fail("%s: no block device; give the name of a volume or the path of its device", name);
+		return -1;
+	}
 	if (read_device(name, volume))
 		return -1;
 	if (volume->nr_targets)
@@ -277,20 +282,22 @@ static bool target_registered(void)
 	return found;
 }
 
-static bool run_create(const char *name, const char *uuid, uint64_t sectors, const char *table)
+/* Runs a task that changes a device, and waits for udev where it has to do with it. */
+static bool change(int type, const char *name, const char *uuid, uint64_t sectors, const char *table)
 {
-	struct dm_task *task;
+	bool udev = type == DM_DEVICE_REMOVE || (type == DM_DEVICE_CREATE && table);
+	struct dm_task *task = dm_task_create(type);
 	uint32_t cookie = 0;
-	bool good;
+	bool good = task;
 
-	first_error[0] = '\0';
-	task = dm_task_create(DM_DEVICE_CREATE);
-	good = task && dm_task_set_name(task, name) && dm_task_set_uuid(task, uuid) &&
-	       dm_task_add_target(task, 0, sectors, "hedge", table) &&
-	       dm_task_set_add_node(task, DM_ADD_NODE_ON_RESUME) && dm_task_set_cookie(task, &cookie, 0);
+	good = good && (!name || dm_task_set_name(task, name)) && (!uuid || dm_task_set_uuid(task, uuid));
+	good = good && (!table || dm_task_add_target(task, 0, sectors, "hedge", table));
+	good = good && dm_task_set_add_node(task, DM_ADD_NODE_ON_RESUME);
+	good = good && (!udev || dm_task_set_cookie(task, &cookie, 0));
 	if (good) {
 		good = dm_task_run(task);
-		dm_udev_wait(cookie);
+		if (udev)
+			dm_udev_wait(cookie);
 		dm_task_update_nodes();
 	}
 	if (task)
@@ -298,33 +305,8 @@ static bool run_create(const char *name, const char *uuid, uint64_t sectors, con
 	return good;
 }
 
-/* The library takes a device back whose load fails, but not one whose resume fails. By UUID: it is surely ours. */
-static void remove_half_made(const char *uuid)
+static void fail_table(const char *name, uint64_t sectors, const char *table, const char *reason, int kmsg)
 {
-	struct dm_task *task = dm_task_create(DM_DEVICE_REMOVE);
-	uint32_t cookie = 0;
-
-	if (task && dm_task_set_uuid(task, uuid) && dm_task_set_cookie(task, &cookie, 0)) {
-		dm_task_run(task);
-		dm_udev_wait(cookie);
-		dm_task_update_nodes();
-	}
-	if (task)
-		dm_task_destroy(task);
-}
-
-int dm_volume_create(const char *name, const char *uuid, uint64_t sectors, const char *table)
-{
-	int kmsg = kmsg_begin();
-	char reason[sizeof(first_error)];
-
-	if (run_create(name, uuid, sectors, table)) {
-		if (kmsg >= 0)
-			close(kmsg);
-		return 0;
-	}
-	memcpy(reason, first_error, sizeof(reason));
-	remove_half_made(uuid);
 	if (!target_registered())
 		fail("%s: the kernel has no target \"hedge\"; install the module dm-hedge for this kernel and load it: modprobe dm-hedge",
 		     name);
@@ -332,5 +314,43 @@ int dm_volume_create(const char *name, const char *uuid, uint64_t sectors, const
 		fail("%s: the kernel refused the table (%s), and no device is left\n  table: 0 %llu hedge %s", name,
 		     reason, (unsigned long long)sectors, table);
 	kmsg_report(kmsg);
+}
+
+/*
+ * Asks the kernel whether it would take a table: loads it into a device that never becomes live. The UUID is
+ * removed, not the name, since the UUID is surely ours.
+ */
+int dm_table_check(const char *name, const char *uuid, uint64_t sectors, const char *table)
+{
+	int kmsg = kmsg_begin();
+	char reason[sizeof(first_error)];
+	bool good;
+
+	first_error[0] = '\0';
+	good = change(DM_DEVICE_CREATE, name, uuid, 0, NULL) && change(DM_DEVICE_RELOAD, name, NULL, sectors, table);
+	memcpy(reason, first_error, sizeof(reason));
+	change(DM_DEVICE_REMOVE, NULL, uuid, 0, NULL);
+	if (!good)
+		fail_table(name, sectors, table, reason, kmsg);
+	else if (kmsg >= 0)
+		close(kmsg);
+	return good ? 0 : -1;
+}
+
+/* The library takes a device back whose load fails, but not one whose resume fails. */
+int dm_volume_create(const char *name, const char *uuid, uint64_t sectors, const char *table)
+{
+	int kmsg = kmsg_begin();
+	char reason[sizeof(first_error)];
+
+	first_error[0] = '\0';
+	if (change(DM_DEVICE_CREATE, name, uuid, sectors, table)) {
+		if (kmsg >= 0)
+			close(kmsg);
+		return 0;
+	}
+	memcpy(reason, first_error, sizeof(reason));
+	change(DM_DEVICE_REMOVE, NULL, uuid, 0, NULL);
+	fail_table(name, sectors, table, reason, kmsg);
 	return -1;
 }

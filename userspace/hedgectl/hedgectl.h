@@ -176,6 +176,7 @@ int dm_volume_read(const char *name, struct volume *volume);	/* no hedge target:
 void volume_free(struct volume *volume);
 int dm_volumes_read(struct volume **volumes, int *count);
 void volumes_free(struct volume *volumes, int count);
+int dm_table_check(const char *name, const char *uuid, uint64_t sectors, const char *table);
 int dm_volume_create(const char *name, const char *uuid, uint64_t sectors, const char *table);
 bool dm_name_valid(const char *name);
 int dm_name_free(const char *name);
@@ -206,6 +207,7 @@ struct device {
 
 int device_open(const char *path, struct device *device);
 void device_release(struct device *device);	/* so that the kernel can claim it */
+int device_claim(struct device *device);
 void device_free(struct device *device);
 const char *device_label(unsigned int major, unsigned int minor, char *buffer, size_t size);
 

@@ -18,7 +18,7 @@ static const struct option_def create_options[] = {
 	{ "from", "DEV", "copy the leg DEV over the others first" },
 	{ "no-label", NULL, "write nothing but data on the legs (always so)" },
 	{ "force", NULL, "do not ask, and accept legs that hold data" },
-	{ "dry-run", NULL, "check everything, print the table, change nothing" },
+	{ "dry-run", NULL, "check everything, ask the kernel too, change nothing" },
 	{ NULL, NULL, NULL }
 };
 
