@@ -11,7 +11,7 @@ need_hedge
 legs_brd 3 8
 hedge_create
 fill_legs
-load mixed "$DEV" --threads 3 --verify >"$TMP/load" &
+load mixed "$DEV" --threads 2 --verify >"$TMP/load" &
 load=$!
 
 long=$(printf '%5000s' '' | tr ' ' 1)

@@ -22,10 +22,10 @@ lag_law 1 fixed 100000
 for tau in 5000 50000; do
 	put timeout_us $tau
 	trace_start timer/hrtimer_expire_entry
-	begin=$(date +%s%N)
+	begin=$(now_us)
 	load read "$DEV" --threads 4 --count "$(scaled 1000)" >/dev/null
 	sleep 0.2
-	took=$((($(date +%s%N) - begin) / 1000))
+	took=$(($(now_us) - begin))
 	trace_stop
 	fired=$(trace_lines 'function=hedge|\[dm_hedge\]' | wc -l)
 	cpus=$(nproc)

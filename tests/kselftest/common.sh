@@ -185,17 +185,21 @@ legs_brd()
 # null_leg ATTRIBUTE=VALUE...: appends a null_blk device to LEGS.
 null_leg()
 {
-	local dir=/sys/kernel/config/nullb/leg${#LEGS[@]} word
+	local dir=/sys/kernel/config/nullb/leg${#LEGS[@]} dev word
 
-	[ -d /sys/kernel/config/nullb ] ||
+	[ -d /sys/kernel/config/nullb ] || {
 		modprobe null_blk nr_devices=0 || skip "no module null_blk"
+		mount -t configfs configfs /sys/kernel/config 2>/dev/null || :
+	}
 	mkdir "$dir"
 	for word in "$@"; do
 		[ -e "$dir/${word%%=*}" ] || skip "null_blk has no ${word%%=*}"
 		echo "${word#*=}" >"$dir/${word%%=*}"
 	done
 	echo 1 >"$dir/power"
-	LEGS+=("/dev/nullb$(cat "$dir/index")")
+	dev=/dev/leg${#LEGS[@]}		# kernels differ in the name
+	[ -b "$dev" ] || dev=/dev/nullb$(<"$dir/index")
+	LEGS+=("$dev")
 }
 
 # lag_leg I [SERVERS]: puts dm-lag under leg I.
@@ -253,17 +257,23 @@ legs_equal()
 
 # --- the hedged device -----------------------------------------------------------
 
+# The size that fits all legs, unless the test has set LENGTH.
+find_length()
+{
+	local i size
+
+	[ -z "$LENGTH" ] || return 0
+	for i in "${!LEGS[@]}"; do
+		size=$(($(blockdev --getsz "${LEGS[i]}") - ${OFFSETS[i]:-0}))
+		[ "$LENGTH" ] && ((LENGTH <= size)) || LENGTH=$size
+	done
+}
+
 # The table line over LEGS and OFFSETS, with the feature words given.
 hedge_table()
 {
-	local i size words=''
+	local i words=''
 
-	if [ -z "$LENGTH" ]; then
-		for i in "${!LEGS[@]}"; do
-			size=$(($(blockdev --getsz "${LEGS[i]}") - ${OFFSETS[i]:-0}))
-			[ "$LENGTH" ] && ((LENGTH <= size)) || LENGTH=$size
-		done
-	fi
 	for i in "${!LEGS[@]}"; do
 		words+=" ${LEGS[i]} ${OFFSETS[i]:-0}"
 	done
@@ -273,6 +283,7 @@ hedge_table()
 
 hedge_create()
 {
+	find_length
 	dmsetup create "$NAME" --table "$(hedge_table "$@")"
 	find_sysfs
 }
@@ -364,6 +375,8 @@ health()
 	read -r -a words <<<"$(dmsetup status "$NAME")"
 	echo "${words[6 + words[3]]}"
 }
+
+now_us() { echo "${EPOCHREALTIME/[.,]/}"; }
 
 # Kernel messages since a mark.
 log_mark() { MARK="mark $$ $RANDOM $SECONDS"; echo "$MARK" >/dev/kmsg; }

@@ -32,26 +32,40 @@ good()
 	hedge_remove 2>/dev/null || :
 }
 
-# refused TABLE REGEX: says why, leaves no device.
+# refused TABLE REGEX: tries it and notes what must be said. What was said is
+# taken from the log at once for all, by judge().
 refused()
 {
-	local said
-
-	log_mark
+	number=$((number + 1))
+	echo "ctor test $$ line $number." >/dev/kmsg
+	tables[number]=$1 regexes[number]=$2 taken[number]=0
 	if dmsetup create "$NAME" --table "0 $LENGTH hedge $(line "$1")" >/dev/null 2>&1; then
-		not_ok "refused: ${1:0:90}"
+		taken[number]=1
 		hedge_remove
-		return
-	fi
-	dmsetup remove "$NAME" 2>/dev/null || :
-	said=$(log_since | grep -i 'device-mapper' | sed 's/^.*device-mapper: //' | tr '\n' ';')
-	if grep -qiE "$2" <<<"$said"; then
-		ok "refused: ${1:0:90}"
-	else
-		not_ok "refused: ${1:0:90}" "the log says '$said', expected '$2'"
 	fi
 }
 
+judge()
+{
+	local i said
+
+	echo "ctor test $$ line $((number + 1))." >/dev/kmsg
+	dmesg >"$TMP/dmesg"
+	for ((i = 1; i <= number; i++)); do
+		said=$(sed -n "/ctor test $$ line $i\./,/ctor test $$ line $((i + 1))\./p" \
+			"$TMP/dmesg" | sed -n 's/^.*device-mapper: //p' | tr '\n' ';')
+		if [ "${taken[i]}" = 1 ]; then
+			not_ok "refused: ${tables[i]:0:90}" "it was taken"
+		elif grep -qiE "hedge: .*(${regexes[i]})" <<<"$said"; then
+			ok "refused: ${tables[i]:0:90}"
+		else
+			not_ok "refused: ${tables[i]:0:90}" \
+				"the log says '$said', expected '${regexes[i]}'"
+		fi
+	done
+}
+
+number=0 tables=() regexes=() taken=()
 while IFS='|' read -r table regex; do
 	[ "$table" ] || continue
 	# shellcheck disable=SC2295
@@ -139,6 +153,7 @@ core 2 1024 nosync 2 1- 0 2- 0 0 x                               | feature|word|
 core 2 1024 nosync 2 1- 0 2- 0 2 policy coc x                    | feature|word|argument|extra
 core 2 1024 nosync 2 1- 0 2- 0 1 keep_log                        | handle_errors
 END
+judge
 
 while read -r table; do
 	good "$table"

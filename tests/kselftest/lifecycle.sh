@@ -4,6 +4,7 @@
 # Suspend, resume, reload with other knobs, remove and rmmod, a hundred rounds under
 # full load with losers out: reads go on with the right data, nothing hangs, memory
 # returns. Suspend waits for a stuck leg, and ends when it goes on. Needs dm-lag.
+# limit: 240
 
 . "$(dirname "$0")/common.sh"
 need_hedge
@@ -12,10 +13,10 @@ ROUNDS=$(scaled 100)
 EVERY=10		# a removal after so many rounds
 
 legs_brd 3 8
-lag_leg 1
-lag_leg 2
-lag_law 1 bimodal 100000 20000000 100000
-lag_law 2 bimodal 100000 20000000 100000
+for i in 0 1 2; do
+	lag_leg $i
+	lag_law $i bimodal 1000000 20000000 100000
+done
 
 available()
 {

@@ -4,14 +4,13 @@
 # Runs the tests of this directory, or those named, one after the other in the
 # machine that it is on (a guest: tests load modules and make devices), and prints TAP.
 # A test fails, whatever it says, if the kernel log shows a fault since the last one,
-# if it takes longer than LIMIT seconds (120, times SCALE), or if it leaves
-# a device behind. Ends with "N passed, N failed"; exit status 1 if any failed.
+# if it takes longer than LIMIT seconds (120 or what its line "# limit:" says, times
+# SCALE), or if it leaves a device behind. Ends with "N passed, N failed"; exit status 1 if any failed.
 
 set -euo pipefail
 
 cd "$(dirname "$0")"
 SCALE=${SCALE:-1}
-LIMIT=$((${LIMIT:-120} * SCALE))
 export SCALE
 
 FAULTS='\bBUG\b|\bWARNING\b|\bOops\b|general protection|[Cc]all [Tt]race|KASAN|UBSAN|ODEBUG'
@@ -47,12 +46,14 @@ for t in "${tests[@]}"; do
 	mark="kselftest $t begins $RANDOM"
 	echo "$mark" >/dev/kmsg
 	start=$SECONDS status=0
-	timeout -k 20 "$LIMIT" bash "./$t.sh" 2>&1 | sed -u 's/^/    /' >&3 || status=${PIPESTATUS[0]}
+	limit=$(sed -n 's/^# limit: //p' "$t.sh")
+	limit=$((${LIMIT:-${limit:-120}} * SCALE))
+	timeout -k 20 $limit bash "./$t.sh" 2>&1 | sed -u 's/^/    /' >&3 || status=${PIPESTATUS[0]}
 	seconds=$((SECONDS - start))
 	why=''
 	case $status in
 	0 | 4) ;;
-	124 | 137) why="took longer than $LIMIT s" ;;
+	124 | 137) why="took longer than $limit s" ;;
 	*) why="exit status $status" ;;
 	esac
 	tidy || why+="${why:+, }left something behind"

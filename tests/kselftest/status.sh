@@ -69,8 +69,35 @@ reaches "a flush" 'F[WFS]*' dd if=/dev/zero of="$DEV" bs=4k count=1 conv=fsync
 reaches "a discard" 'D[S]*' blkdiscard -o 1M -l 2M "$DEV"
 check_eq "a discard stays in one piece" \
 	"$(trace_lines ": $(number "${LEGS[0]}") D" | wc -l)" 1
-reaches "write-zeroes" 'W[ZS]*' blkdiscard -z -o 4M -l 1M "$DEV"
 check "legs agree afterwards" legs_equal
 fill_legs
 load mixed "$DEV" --threads 4 --count "$(scaled 100)" >/dev/null
 check "and after random writes" legs_equal
+hedge_remove
+
+# Memory files under loop devices take write-zeroes (N); null_blk and brd do not.
+need_module loop
+LEGS=() LENGTH=''
+for i in 0 1; do
+	truncate -s 8M "/dev/shm/leg$i"
+	losetup "/dev/loop$i" "/dev/shm/leg$i"
+	LEGS+=("/dev/loop$i")
+done
+hedge_create
+fill_legs
+reaches "write-zeroes" 'N[S]*' blkdiscard -z -o 4M -l 1M "$DEV"
+check "legs agree after write-zeroes" legs_equal
+check "they are zeroes" cmp -n 1048576 -i 4194304:0 "$DEV" /dev/zero
+# A leg that does not take them: the caller writes zeroes instead.
+modprobe brd rd_nr=1 rd_size=8192
+hedge_remove
+LEGS[1]=/dev/ram0
+hedge_create
+fill_legs
+check "write-zeroes with a leg that cannot" blkdiscard -z -o 4M -l 1M "$DEV"
+check "legs agree after it" legs_equal
+check "no leg is lost by it" test "$(health)" = AA
+hedge_remove
+losetup -d /dev/loop0
+losetup -d /dev/loop1
+rm /dev/shm/leg?
