@@ -60,10 +60,12 @@ static int parse_region(struct request *request)
 {
 	const char *text = args_get(request->args, "region-size");
 
+	uint64_t page = sysconf(_SC_PAGESIZE);
+
 	request->region = DEFAULT_REGION;
-	if (text && (parse_size(text, &request->region) || request->region < 2 * SECTOR ||
+	if (text && (parse_size(text, &request->region) || request->region < page ||
 		     request->region & (request->region - 1) || request->region / SECTOR > UINT32_MAX)) {
-		fail("--region-size %s: expected a power of two of at least 1K, such as 512K", text);
+		fail("--region-size %s: expected a power of two of at least %" PRIu64 "K, such as 512K", text, page / 1024);
 		return -1;
 	}
 	return 0;
@@ -340,8 +342,8 @@ static void explain_origin(const struct request *request)
 		       request->legs[request->from].path);
 		break;
 	case LOG:
-		printf("The log on %s tells which regions are in sync; if it says that some are not, the module refuses them.\n",
-		       request->log_path);
+		printf("The log on %s tells which regions are in sync. If some are not, as after a crash, the kernel refuses\n"
+		       "the volume: then make the legs identical with --from DEV --force.\n", request->log_path);
 		break;
 	}
 	if (!request->log_path)

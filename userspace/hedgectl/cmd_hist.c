@@ -51,7 +51,7 @@ static int read_leg(const struct volume *volume, int target, int leg, struct his
 
 static void print_heading(void)
 {
-	printf("%-24s %-14s %10s", "LEG", "SIZE", "READS");
+	printf("%-22s %-20s %10s", "LEG", "SIZE", "READS");
 	for (size_t i = 0; i < NR_PERCENTILES; i++)
 		printf(" %8s", percentiles[i].name);
 	printf("\n");
@@ -61,7 +61,7 @@ static void print_percentiles(const char *leg, const struct histogram *histogram
 {
 	char text[TIME_TEXT];
 
-	printf("%-24s %-14s %10" PRIu64, leg, histogram->name, histogram->total);
+	printf("%-22s %-20s %10" PRIu64, leg, histogram->name, histogram->total);
 	for (size_t i = 0; i < NR_PERCENTILES; i++) {
 		uint64_t ns = histogram_percentile(histogram, percentiles[i].percentile);
 

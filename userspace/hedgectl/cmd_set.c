@@ -63,11 +63,15 @@ static int write_all(const char *name, const char *dir, const struct assignments
 {
 	for (int i = 0; i < list->count; i++) {
 		const struct assignment *a = &list->items[i];
+		int kmsg = kmsg_begin();
 
-		if (!sysfs_write(dir, a))
+		if (!sysfs_write(dir, a)) {
+			kmsg_end(kmsg);
 			continue;
+		}
 		fail("%s: the kernel refused %s=%s (%s); expected %s%s", name, a->name, a->value, strerror(errno),
 		     attr_expected(a->leg, a->name), i ? "; what stands before it in the command is set" : "");
+		kmsg_report(kmsg);
 		return -1;
 	}
 	return 0;

@@ -332,8 +332,8 @@ int dm_table_check(const char *name, const char *uuid, uint64_t sectors, const c
 	change(DM_DEVICE_REMOVE, NULL, uuid, 0, NULL);
 	if (!good)
 		fail_table(name, sectors, table, reason, kmsg);
-	else if (kmsg >= 0)
-		close(kmsg);
+	else
+		kmsg_end(kmsg);
 	return good ? 0 : -1;
 }
 
@@ -345,8 +345,7 @@ int dm_volume_create(const char *name, const char *uuid, uint64_t sectors, const
 
 	first_error[0] = '\0';
 	if (change(DM_DEVICE_CREATE, name, uuid, sectors, table)) {
-		if (kmsg >= 0)
-			close(kmsg);
+		kmsg_end(kmsg);
 		return 0;
 	}
 	memcpy(reason, first_error, sizeof(reason));

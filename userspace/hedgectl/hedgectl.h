@@ -183,7 +183,8 @@ int dm_name_free(const char *name);
 
 /* kmsg.c: what device-mapper says in the kernel log while we work */
 int kmsg_begin(void);
-void kmsg_report(int fd);
+void kmsg_end(int kmsg);
+void kmsg_report(int kmsg);
 
 /* sysfs.c: the attributes of a running target */
 char *sysfs_target_dir(const struct volume *volume, int target);

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * Device-mapper returns EINVAL and puts the reason into the kernel log. kmsg_begin() remembers the end of the log,
- * and kmsg_report() prints what device-mapper added since.
+ * and kmsg_report() prints what device-mapper added since; kmsg_end() only forgets. The number that they pass around
+ * may be -1: the log can not be read.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -32,6 +33,12 @@ static bool report_record(char *record)
 	return true;
 }
 
+void kmsg_end(int fd)
+{
+	if (fd >= 0)
+		close(fd);
+}
+
 void kmsg_report(int fd)
 {
 	char record[8192];
@@ -43,7 +50,7 @@ void kmsg_report(int fd)
 			record[n > 0 ? n : 0] = '\0';
 			any |= report_record(record);
 		}
-		close(fd);
+		kmsg_end(fd);
 	}
 	if (!any)
 		fprintf(stderr, "  the kernel log (dmesg) has the details\n");

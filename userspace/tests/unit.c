@@ -266,7 +266,7 @@ static void test_tables(void)
 	table_free(&t);
 }
 
-#define HISTOGRAM "to 16 KiB\n1024 5\n1152 0\n2048 4\n\nto 64 KiB\nlarger\n0 1\n1048576 1\n"
+#define HISTOGRAM "# reads up to 16 KiB\n1024 5\n1152 0\n2048 4\n\n# reads up to 64 KiB\n# larger reads\n0 1\n1048576 1\n"
 
 static void test_histogram(void)
 {
@@ -278,7 +278,7 @@ static void test_histogram(void)
 		return;
 	}
 	check_u64(h.count, 3, "its size classes");
-	check_text(h.classes[0].name, "to 16 KiB", "its first heading");
+	check_text(h.classes[0].name, "reads up to 16 KiB", "its first heading");
 	check_u64(h.classes[0].total, 9, "its reads");
 	check_u64(h.classes[0].buckets[0].to, 1152, "a bucket ends where the next begins");
 	check_u64(histogram_percentile(&h.classes[0], 50), 1152, "its median");
