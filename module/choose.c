@@ -1,0 +1,163 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Showing the legs to the decision code, and the budget.
+ *
+ * core/policy.c chooses among a view of the legs; here the view is filled from
+ * what the legs are doing at this moment. Nothing is locked for that: a number
+ * that is a moment old makes a choice a little worse, never wrong.
+ *
+ * The budget is kept in two places. Credit gathers in the shard of the CPU on
+ * which reads arrive and moves to the target's bucket in lumps of a few copies,
+ * so that reads do not all write to one variable. Extra copies are paid from
+ * the shard if it can, else from the bucket.
+ */
+#include "hedge.h"
+#include "core/budget.h"
+
+static void view_leg(struct hedge_leg_view *view, const struct hedge_leg *leg)
+{
+	view->inflight = atomic_read(&leg->inflight);
+	view->queued = READ_ONCE(leg->queued);
+	view->service_us = READ_ONCE(leg->service_us);
+}
+
+/**
+ * hedge_choose_legs - choose legs for copies of a read
+ * @h: the target
+ * @conf: the settings
+ * @shard: the read's home, for its generator and turn
+ * @among: bit for each leg that may be taken
+ * @copies: how many are wanted, at least 1
+ * @hedge: whether they are for a hedge, which has weights of its own
+ * @chosen: where the legs are put, the best first
+ *
+ * Context: any. Caller holds @shard->lock.
+ *
+ * Return: how many legs were chosen; 0 only if @among is empty.
+ */
+unsigned int hedge_choose_legs(struct hedge *h, const struct hedge_conf *conf,
+			       struct hedge_shard *shard, u32 among,
+			       unsigned int copies, bool hedge, u8 *chosen)
+{
+	struct hedge_view view;
+	unsigned int i;
+
+	view.nr_legs = h->nr_legs;
+	view.usable = among;
+	view.avoid = READ_ONCE(h->stalled);
+	view.random = &shard->random;
+	view.turn = &shard->turn;
+	for (i = 0; i < h->nr_legs; i++) {
+		view_leg(&view.leg[i], &h->leg[i]);
+		view.leg[i].weight = hedge ? conf->leg[i].hedge_weight :
+					     conf->leg[i].weight;
+	}
+	return hedge_choose(&conf->knobs, &view, among, copies, chosen);
+}
+
+/**
+ * hedge_leg_has_slot - whether a leg may start a copy now
+ * @conf: the settings
+ * @leg: the leg
+ *
+ * Context: any. To be exact, caller holds hedge->wait_lock.
+ */
+bool hedge_leg_has_slot(const struct hedge_conf *conf,
+			const struct hedge_leg *leg)
+{
+	u32 slots = conf->knobs.val[HEDGE_QUEUE_DEPTH];
+
+	return !slots || atomic_read(&leg->inflight) < slots;
+}
+
+/**
+ * hedge_idle_legs - which legs are idle
+ * @h: the target
+ * @conf: the settings
+ * @among: bit for each leg that is asked about
+ *
+ * With slots a leg is idle while one is free. Without, while fewer copies than
+ * hedge_depth are in flight: a leg could take any number, but the reads that it
+ * has would pay for it.
+ *
+ * Context: any.
+ *
+ * Return: bit for each idle leg.
+ */
+u32 hedge_idle_legs(struct hedge *h, const struct hedge_conf *conf, u32 among)
+{
+	u32 slots = conf->knobs.val[HEDGE_QUEUE_DEPTH];
+	u32 depth = slots ?: conf->knobs.val[HEDGE_HEDGE_DEPTH];
+	u32 idle = 0, left;
+
+	for (left = among; left; left &= left - 1) {
+		struct hedge_leg *leg = &h->leg[__ffs(left)];
+
+		if (atomic_read(&leg->inflight) <
+		    (depth ?: READ_ONCE(leg->auto_depth)))
+			idle |= BIT(leg->index);
+	}
+	return idle;
+}
+
+/* Lumps of two copies: most reads then touch their own shard only. */
+#define CREDIT_LUMP (2 * HEDGE_COPY_COST)
+
+/**
+ * hedge_budget_earn - a read that could be copied has arrived
+ * @shard: its home
+ * @conf: the settings
+ *
+ * Context: any. Caller holds @shard->lock.
+ */
+void hedge_budget_earn(struct hedge_shard *shard, const struct hedge_conf *conf)
+{
+	atomic_t *bucket = &shard->hedge->bucket;
+	int level;
+
+	shard->credit += conf->knobs.val[HEDGE_BUDGET_PCT];
+	if (shard->credit < CREDIT_LUMP + conf->knobs.val[HEDGE_BUDGET_PCT])
+		return;
+	level = atomic_read(bucket);
+	while (!atomic_try_cmpxchg(bucket, &level,
+				   hedge_budget_credit(level, shard->credit)))
+		;
+	shard->credit = 0;
+}
+
+/**
+ * hedge_budget_pays_now - whether an extra copy could be paid for
+ * @shard: the home of its read
+ *
+ * Context: any. Caller holds @shard->lock.
+ */
+bool hedge_budget_pays_now(const struct hedge_shard *shard)
+{
+	return hedge_budget_pays(shard->credit) ||
+	       hedge_budget_pays(atomic_read(&shard->hedge->bucket));
+}
+
+/**
+ * hedge_budget_pay - pay for an extra copy
+ * @shard: the home of its read
+ *
+ * Context: any. Caller holds @shard->lock.
+ *
+ * Return: whether there was enough in the budget.
+ */
+bool hedge_budget_pay(struct hedge_shard *shard)
+{
+	atomic_t *bucket = &shard->hedge->bucket;
+	int level;
+
+	if (hedge_budget_pays(shard->credit)) {
+		shard->credit -= HEDGE_COPY_COST;
+		return true;
+	}
+	level = atomic_read(bucket);
+	do {
+		if (!hedge_budget_pays(level))
+			return false;
+	} while (!atomic_try_cmpxchg(bucket, &level, level - HEDGE_COPY_COST));
+	return true;
+}

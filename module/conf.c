@@ -1,0 +1,182 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * The settings of a target while it runs.
+ *
+ * All settings stand in one struct hedge_conf that is never changed once it is
+ * published: who sets something makes a copy, changes that and puts it in place,
+ * and the old one is freed after an RCU grace period. So a read sees all settings
+ * as of one moment, and reading them costs nothing.
+ */
+#include "hedge.h"
+
+/* Computes what is derived from what the user has set. */
+static void conf_derive(struct hedge *h, struct hedge_conf *conf)
+{
+	u32 timeout = conf->knobs.val[HEDGE_TIMEOUT_US];
+	bool hedges = conf->knobs.val[HEDGE_REPLICATE] != HEDGE_NR;
+	bool timed = false;
+	unsigned int i;
+
+	/* Until a timeout has been learnt there is none. */
+	if (timeout == HEDGE_TIMEOUT_AUTO || !hedges)
+		timeout = HEDGE_TIMEOUT_OFF;
+	conf->tau_us = timeout;
+	for (i = 0; i < h->nr_legs; i++) {
+		u32 own = conf->leg[i].timeout_us;
+		u32 tau = own == HEDGE_TIMEOUT_INHERIT ? timeout : own;
+
+		conf->tau_ns[i] = hedges ? (u64)tau * NSEC_PER_USEC : 0;
+		timed |= conf->tau_ns[i];
+	}
+	conf->rescue_ns = (u64)conf->knobs.val[HEDGE_RESCUE_US] * NSEC_PER_USEC;
+	conf->max_copy = conf->knobs.val[HEDGE_MAX_COPY_KB] << 10;
+	conf->speculative = conf->knobs.val[HEDGE_COPIES] > 1 || timed ||
+			    conf->rescue_ns;
+}
+
+/**
+ * hedge_conf_alloc - make settings
+ * @from: settings to copy, or NULL for the defaults
+ * @nr_legs: number of legs
+ *
+ * Context: process. May sleep, but not for I/O.
+ *
+ * Return: the settings, or NULL.
+ */
+struct hedge_conf *hedge_conf_alloc(const struct hedge_conf *from,
+				    unsigned int nr_legs)
+{
+	struct hedge_conf *conf = kzalloc(sizeof(*conf), GFP_NOIO);
+	unsigned int i;
+
+	if (!conf)
+		return NULL;
+	if (from) {
+		*conf = *from;
+		return conf;
+	}
+	hedge_knobs_init(&conf->knobs, nr_legs);
+	for (i = 0; i < nr_legs; i++) {
+		conf->leg[i].weight = HEDGE_WEIGHT_DEFAULT;
+		conf->leg[i].hedge_weight = HEDGE_WEIGHT_DEFAULT;
+		conf->leg[i].timeout_us = HEDGE_TIMEOUT_INHERIT;
+	}
+	return conf;
+}
+
+/**
+ * hedge_conf_publish - put settings in force
+ * @h: the target
+ * @conf: the settings, which are the target's from now on
+ *
+ * Context: process. Caller holds conf_mutex, or is the constructor.
+ */
+void hedge_conf_publish(struct hedge *h, struct hedge_conf *conf)
+{
+	struct hedge_conf *old = rcu_dereference_protected(h->conf, true);
+
+	conf_derive(h, conf);
+	hedge_bounce_limit(h, (long)conf->knobs.val[HEDGE_BOUNCE_MB] << 20);
+	/* The bound on extra copies is as of the last change of the budget. */
+	if (old && old->knobs.val[HEDGE_BUDGET_PCT] !=
+			   conf->knobs.val[HEDGE_BUDGET_PCT])
+		atomic_set(&h->bucket, 0);
+	rcu_assign_pointer(h->conf, conf);
+	if (old)
+		kfree_rcu(old, rcu);
+}
+
+static int leg_word(struct hedge_leg_conf *leg, const char *attribute,
+		    const char *value, const char **expected)
+{
+	*expected = "0 to 1000";
+	if (!strcmp(attribute, "weight"))
+		return hedge_parse_u32(value, 0, HEDGE_WEIGHT_MAX,
+				       &leg->weight);
+	if (!strcmp(attribute, "hedge_weight"))
+		return hedge_parse_u32(value, 0, HEDGE_WEIGHT_MAX,
+				       &leg->hedge_weight);
+	*expected = "inherit, off, or 1 to 100000000";
+	if (!strcmp(attribute, "timeout_us"))
+		return hedge_parse_timeout(value, true, &leg->timeout_us);
+	*expected = "weight, hedge_weight or timeout_us";
+	return -ENOENT;
+}
+
+/**
+ * hedge_conf_word - set an attribute in settings that are not published yet
+ * @h: the target, for messages
+ * @conf: the settings
+ * @leg: number of the leg, or -1 for an attribute of the target
+ * @attribute: the attribute's name
+ * @value: its value
+ *
+ * What is wrong, and what would be right, is told in the kernel log.
+ *
+ * Context: process.
+ *
+ * Return: 0, -ENOENT if there is no such attribute, -EINVAL for a wrong value.
+ */
+int hedge_conf_word(struct hedge *h, struct hedge_conf *conf, int leg,
+		    const char *attribute, const char *value)
+{
+	const char *name = dm_table_device_name(h->ti->table);
+	const char *expected;
+	char words[256];
+	int knob, r;
+
+	if (leg >= 0) {
+		r = leg_word(&conf->leg[leg], attribute, value, &expected);
+		if (r == -ENOENT)
+			DMERR("%s: leg %d has no attribute \"%s\", expected %s",
+			      name, leg, attribute, expected);
+		else if (r)
+			DMERR("%s: leg %d: %s is \"%s\", expected %s", name,
+			      leg, attribute, value, expected);
+		return r;
+	}
+	knob = hedge_knob_find(attribute);
+	if (knob < 0) {
+		DMERR("%s: there is no attribute \"%s\"", name, attribute);
+		return knob;
+	}
+	r = hedge_knob_set(&conf->knobs, knob, value);
+	if (r) {
+		hedge_knob_expects(&conf->knobs, knob, words, sizeof(words));
+		DMERR("%s: %s is \"%s\", expected %s", name, attribute, value,
+		      words);
+	}
+	return r;
+}
+
+/**
+ * hedge_conf_set - set an attribute of a running target
+ * @h: the target
+ * @leg: number of the leg, or -1 for an attribute of the target
+ * @attribute: the attribute's name
+ * @value: its value
+ *
+ * Context: process. May sleep, but not for I/O.
+ *
+ * Return: 0, or a negative error; nothing has changed then.
+ */
+int hedge_conf_set(struct hedge *h, int leg, const char *attribute,
+		   const char *value)
+{
+	struct hedge_conf *conf;
+	int r;
+
+	mutex_lock(&h->conf_mutex);
+	conf = hedge_conf_alloc(rcu_dereference_protected(h->conf, true),
+				h->nr_legs);
+	r = conf ? hedge_conf_word(h, conf, leg, attribute, value) : -ENOMEM;
+	if (r)
+		kfree(conf);
+	else
+		hedge_conf_publish(h, conf);
+	mutex_unlock(&h->conf_mutex);
+	/* What could not go on under the old settings may under the new. */
+	if (!r)
+		hedge_wait_dispatch(h);
+	return r;
+}

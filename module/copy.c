@@ -1,0 +1,409 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * One copy of a read: how it starts, how it is handed to its leg, and what is
+ * left of it.
+ *
+ * Starting a copy is bookkeeping under the lock of the read's home: from then on
+ * the copy counts as in flight and its clock runs. Handing it to the device
+ * comes after, outside of all locks, in the context of the read's submitter or
+ * in the worker of the leg. Copies of our own are submitted with REQ_NOWAIT where
+ * the leg takes that: one that comes back for want of a tag goes to the worker
+ * of its leg, which may wait.
+ *
+ * Every copy holds a reference to its read. The first copy lies inside the read,
+ * the others are bounces of their own. The last reference frees the read.
+ */
+#include "hedge.h"
+#include "trace.h"
+
+static struct hedge_bounce *copy_bounce(struct hedge_copy *c)
+{
+	return container_of(c, struct hedge_bounce, read.first);
+}
+
+/**
+ * hedge_copy_data - what a copy has read
+ * @c: the copy, not a direct one
+ */
+const char *hedge_copy_data(struct hedge_copy *c)
+{
+	return copy_bounce(c)->data;
+}
+
+/**
+ * hedge_copy_new - make a copy of a read
+ * @r: the read
+ * @kind: what for
+ *
+ * Context: any. Caller holds the shard's lock.
+ *
+ * Return: the copy, not sent to any leg yet; NULL if there is no memory for it.
+ */
+struct hedge_copy *hedge_copy_new(struct hedge_read *r, enum hedge_kind kind)
+{
+	struct hedge_bounce *b;
+	struct hedge_copy *c;
+
+	if (r->first.state == HEDGE_COPY_NEW) {
+		r->first.kind = kind;
+		return &r->first;
+	}
+	b = hedge_bounce_get(r->hedge, r->iter.bi_size);
+	if (!b) {
+		hedge_count(r->hedge, HEDGE_UNHEDGED_MEMORY);
+		return NULL;
+	}
+	c = &b->read.first;
+	c->read = r;
+	c->kind = kind;
+	c->state = HEDGE_COPY_NEW;
+	c->nowait = false;
+	r->refs++;
+	return c;
+}
+
+/**
+ * hedge_copy_discard - drop a copy that was never started
+ * @c: the copy; not the only reference to its read
+ *
+ * Context: any. Caller holds the shard's lock.
+ */
+void hedge_copy_discard(struct hedge_copy *c)
+{
+	struct hedge_read *r = c->read;
+
+	r->refs--;
+	if (c != &r->first)
+		hedge_bounce_put(r->hedge, copy_bounce(c));
+}
+
+/* Counts a start; an extra copy must be paid for first. */
+static bool copy_afford(struct hedge_copy *c)
+{
+	struct hedge_read *r = c->read;
+	struct hedge *h = r->hedge;
+
+	if (!r->starts)
+		return true;
+	if (c->kind == HEDGE_RESCUE) {
+		hedge_count(h, HEDGE_RESCUED);
+	} else if (r->out || r->done) {
+		if (!hedge_budget_pay(r->shard))
+			return false;
+		hedge_count(h, HEDGE_EXTRA);
+	} else {
+		hedge_count(h, HEDGE_RETRIED);
+	}
+	return true;
+}
+
+/* Sets the clock of a read that has one more copy out. */
+static void copy_clock(struct hedge_copy *c, const struct hedge_conf *conf)
+{
+	struct hedge_read *r = c->read;
+	u64 tau = conf->tau_ns[c->leg->index];
+	u64 from = c->started_ns;
+
+	if (conf->rescue_ns)
+		r->rescue_at = c->started_ns + conf->rescue_ns;
+	if (r->direct || r->done) {
+		r->tau_at = 0;
+	} else if (r->starts == 1 || c->kind == HEDGE_HEDGE ||
+		   hweight8(r->out) == 1) {
+		if (r->starts == 1 && conf->knobs.val[HEDGE_TIMEOUT_FROM] ==
+					      HEDGE_FROM_ARRIVAL)
+			from = r->arrival_ns;
+		r->tau_at = tau && r->hedges < conf->knobs.val[HEDGE_MAX_HEDGES] ?
+			    from + tau : 0;
+	}
+	hedge_clock_set(r);
+}
+
+/**
+ * hedge_copy_start - count a copy as handed to a leg
+ * @c: the copy
+ * @leg: the leg, which has a slot for it
+ * @conf: the settings
+ * @now: the time in nanoseconds
+ *
+ * The caller must then submit it, or send it to the leg's worker.
+ *
+ * Context: any. Caller holds the shard's lock; where legs have slots, and for a
+ * copy that was queued, hedge->wait_lock too.
+ *
+ * Return: false if it would be an extra copy and the budget has none; nothing
+ * has changed then.
+ */
+bool hedge_copy_start(struct hedge_copy *c, struct hedge_leg *leg,
+		      const struct hedge_conf *conf, u64 now)
+{
+	struct hedge_read *r = c->read;
+	struct hedge *h = r->hedge;
+
+	if (!copy_afford(c))
+		return false;
+	if (c->kind == HEDGE_HEDGE)
+		hedge_count(h, HEDGE_HEDGED);
+	c->leg = leg;
+	c->state = HEDGE_COPY_STARTED;
+	c->started_ns = now;
+	c->depth = hedge_depth_index(atomic_inc_return(&leg->inflight));
+	r->starts++;
+	r->on |= BIT(leg->index);
+	r->out |= BIT(leg->index);
+	list_add_tail(&c->out, &r->shard->out[leg->index]);
+	hedge_count(h, HEDGE_COPIES_STARTED);
+	this_cpu_inc(leg->stats->reads);
+	copy_clock(c, conf);
+	trace_hedge_start(r->id, leg->index, r->iter.bi_sector, r->iter.bi_size,
+			  now - r->arrival_ns, c->kind);
+	return true;
+}
+
+static sector_t leg_sector(const struct hedge_read *r,
+			   const struct hedge_leg *leg)
+{
+	return leg->offset + dm_target_offset(r->hedge->ti, r->iter.bi_sector);
+}
+
+/**
+ * hedge_copy_adopt - give a read's first bio the cgroup of its submitter
+ * @r: the read, which nobody else knows of yet; not a direct one
+ * @leg: where the first copy is likely to go
+ *
+ * For reads whose first copy waits for a slot: when it is sent the parent may be
+ * gone. If it is sent from map, device-mapper gives it the parent's cgroup.
+ *
+ * Context: process, of the submitter.
+ */
+void hedge_copy_adopt(struct hedge_read *r, const struct hedge_leg *leg)
+{
+	struct bio *bio = &copy_bounce(&r->first)->bio;
+
+	bio->bi_bdev = leg->dev->bdev;
+	bio_associate_blkg(bio);
+}
+
+/*
+ * Extra copies take the cgroup from the first, whose bio keeps it until the read
+ * is freed. Caller holds the shard's lock, under which that bio may be aimed at
+ * another leg.
+ */
+static void copy_inherit(struct hedge_copy *c)
+{
+	struct bio *bio = &copy_bounce(c)->bio;
+
+	bio->bi_bdev = c->leg->dev->bdev;
+	bio_clone_blkg_association(bio, &copy_bounce(&c->read->first)->bio);
+}
+
+/* Points the parent's own bio at a leg; it may have been to another before. */
+static void aim_direct(struct hedge_read *r, const struct hedge_leg *leg)
+{
+	struct bio *bio = r->parent;
+
+	bio_set_dev(bio, leg->dev->bdev);
+	bio->bi_iter = r->iter;
+	bio->bi_iter.bi_sector = leg_sector(r, leg);
+	bio->bi_status = BLK_STS_OK;
+	atomic_set(&bio->__bi_remaining, 1);
+}
+
+/* Prepares the bio of a started copy. Caller holds the shard's lock. */
+static void copy_aim(struct hedge_copy *c, bool nowait)
+{
+	struct block_device *bdev = c->leg->dev->bdev;
+	struct hedge_read *r = c->read;
+	struct hedge_bounce *b;
+	struct bio *bio;
+
+	if (r->direct) {
+		aim_direct(r, c->leg);
+		return;
+	}
+	b = copy_bounce(c);
+	bio = &b->bio;
+	if (!bio->bi_bdev)
+		bio->bi_bdev = bdev;
+	else if (bio->bi_bdev != bdev)
+		bio_set_dev(bio, bdev);
+	c->nowait = nowait && c->leg->nowait && !r->nowait;
+	bio->bi_opf = r->opf | (nowait && c->leg->nowait ? REQ_NOWAIT : 0);
+	bio->bi_flags = 0;
+	bio->bi_ioprio = r->ioprio;
+	bio->bi_status = BLK_STS_OK;
+	bio->bi_iter.bi_sector = leg_sector(r, c->leg);
+	bio->bi_iter.bi_size = r->iter.bi_size;
+	bio->bi_iter.bi_idx = 0;
+	bio->bi_iter.bi_bvec_done = 0;
+	bio->bi_vcnt = 1;
+	bio->bi_private = c;
+	bio->bi_end_io = hedge_copy_endio;
+	atomic_set(&bio->__bi_remaining, 1);
+	bvec_set_page(&b->bvec, virt_to_page(b->data), r->iter.bi_size, 0);
+}
+
+/**
+ * hedge_copy_aim - prepare a copy that is to be submitted from map
+ * @c: the copy, just started
+ *
+ * Copies of our own come back rather than wait for a tag.
+ *
+ * Context: process. Caller holds the shard's lock.
+ */
+void hedge_copy_aim(struct hedge_copy *c)
+{
+	copy_aim(c, true);
+}
+
+/**
+ * hedge_copy_submit_new - hand a copy to its device, from map
+ * @c: the copy, not a direct one; it may have ended when this returns
+ *
+ * Context: process. May sleep where the leg does not take REQ_NOWAIT.
+ */
+void hedge_copy_submit_new(struct hedge_copy *c)
+{
+	struct bio *bio = &copy_bounce(c)->bio;
+	struct hedge_read *r = c->read;
+
+	if (c == &r->first) {
+		/* It is sent before all others, so the parent is still there. */
+		dm_submit_bio_remap(r->parent, bio);
+		return;
+	}
+	spin_lock_irq(&r->shard->lock);
+	copy_inherit(c);
+	spin_unlock_irq(&r->shard->lock);
+	submit_bio_noacct(bio);
+}
+
+static void submit_direct(struct hedge_read *r)
+{
+	/* The first time also takes over the cgroup. */
+	if (r->starts == 1)
+		dm_submit_bio_remap(r->parent, NULL);
+	else
+		submit_bio_noacct(r->parent);
+}
+
+/**
+ * hedge_copy_submit - hand a started copy to its device, from a worker
+ * @c: the copy; it may have ended when this returns
+ *
+ * A copy whose read has ended meanwhile is not needed, but with "cancel none".
+ *
+ * Context: process. May sleep.
+ */
+void hedge_copy_submit(struct hedge_copy *c)
+{
+	struct hedge_read *r = c->read;
+	const struct hedge_conf *conf;
+	bool needed, direct = r->direct;
+
+	rcu_read_lock();
+	conf = rcu_dereference(r->hedge->conf);
+	spin_lock_irq(&r->shard->lock);
+	needed = !r->done ||
+		 conf->knobs.val[HEDGE_CANCEL] == HEDGE_CANCEL_NONE;
+	if (needed) {
+		if (!direct && !copy_bounce(c)->bio.bi_bdev)
+			copy_inherit(c);
+		copy_aim(c, false);
+	}
+	spin_unlock_irq(&r->shard->lock);
+	if (!needed)
+		hedge_copy_unsent(c);
+	rcu_read_unlock();
+	if (!needed)
+		return;
+	if (direct)
+		submit_direct(r);
+	else
+		submit_bio_noacct(&copy_bounce(c)->bio);
+}
+
+/**
+ * hedge_copy_ended - count the end of a copy on its leg
+ * @c: the copy
+ * @status: how it ended
+ *
+ * Losers count too: what they took is part of what the leg is like.
+ *
+ * Context: any.
+ *
+ * Return: the time in nanoseconds.
+ */
+u64 hedge_copy_ended(struct hedge_copy *c, blk_status_t status)
+{
+	struct hedge_leg *leg = c->leg;
+	u64 now = ktime_get_ns();
+
+	hedge_leg_answered(leg, now);
+	if (!status)
+		hedge_leg_took(leg, c->depth, c->read->iter.bi_size,
+			       now - c->started_ns);
+	return now;
+}
+
+static void read_free(struct hedge_read *r)
+{
+	struct hedge *h = r->hedge;
+	bool abandoned = r->abandoned;
+
+	hedge_bounce_put(h, container_of(r, struct hedge_bounce, read));
+	/* Last: who waits for this frees the target, after an RCU grace period. */
+	if (abandoned && atomic_dec_and_test(&h->abandoned))
+		wake_up(&h->drained);
+}
+
+/**
+ * hedge_copy_free - free a copy that holds the only reference to its read
+ * @c: the copy, which has ended; nobody else can find the read
+ *
+ * Context: any, inside an RCU read section.
+ */
+void hedge_copy_free(struct hedge_copy *c)
+{
+	struct hedge_read *r = c->read;
+
+	if (c != &r->first)
+		hedge_bounce_put(r->hedge, copy_bounce(c));
+	read_free(r);
+}
+
+/**
+ * hedge_read_put - give a reference to a read back
+ * @r: the read, not a direct one
+ *
+ * Context: any, inside an RCU read section.
+ */
+void hedge_read_put(struct hedge_read *r)
+{
+	struct hedge_shard *shard = r->shard;
+	unsigned long flags;
+	bool last;
+
+	spin_lock_irqsave(&shard->lock, flags);
+	last = !--r->refs;
+	if (last)
+		hedge_clock_cancel(r);
+	spin_unlock_irqrestore(&shard->lock, flags);
+	if (last)
+		read_free(r);
+}
+
+/**
+ * hedge_copy_put - free a copy that has ended, and with the last its read
+ * @c: the copy
+ *
+ * Context: any, inside an RCU read section.
+ */
+void hedge_copy_put(struct hedge_copy *c)
+{
+	struct hedge_read *r = c->read;
+
+	if (c != &r->first)
+		hedge_bounce_put(r->hedge, copy_bounce(c));
+	hedge_read_put(r);
+}

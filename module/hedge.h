@@ -1,0 +1,581 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * dm-hedge: what the files of the module give to each other.
+ *
+ * A read that may be copied is a struct hedge_read with pages of its own; each
+ * sending of it to a leg is a struct hedge_copy. The home of a read is the
+ * struct hedge_shard of the CPU on which it arrived: its lock covers the state
+ * of the read and of all its copies, and the clock that they wait on. So reads
+ * of different CPUs share no lock. What does not fit into a leg's slots, and
+ * reads that are overdue but may not be hedged yet, wait in lists of the target
+ * under hedge->wait_lock, which is not touched while nobody waits.
+ *
+ * Lock order: hedge->wait_lock, then shard->lock, then leg->todo_lock. All are
+ * taken with interrupts off. RCU protects hedge->conf, and every completion
+ * runs inside an RCU read section, for which the destructor waits.
+ */
+#ifndef DM_HEDGE_H
+#define DM_HEDGE_H
+
+#include <linux/bio.h>
+#include <linux/blkdev.h>
+#include <linux/completion.h>
+#include <linux/device-mapper.h>
+#include <linux/dm-dirty-log.h>
+#include <linux/hrtimer.h>
+#include <linux/kobject.h>
+#include <linux/mutex.h>
+#include <linux/percpu.h>
+#include <linux/sched/mm.h>
+#include <linux/slab.h>
+#include <linux/spinlock.h>
+#include <linux/timerqueue.h>
+#include <linux/wait.h>
+#include <linux/workqueue.h>
+
+#include "compat.h"
+#include "core/histogram.h"
+#include "core/knobs.h"
+#include "core/policy.h"
+#include "core/service.h"
+
+#define DM_MSG_PREFIX "hedge"
+
+struct hedge;
+struct hedge_read;
+
+/* Counters of a target, one set a CPU; the names are in stats.c. */
+enum hedge_counter {
+	HEDGE_READS,
+	HEDGE_COPIES_STARTED,
+	HEDGE_EXTRA,
+	HEDGE_HEDGED,
+	HEDGE_WON,
+	HEDGE_WASTED,
+	HEDGE_CANCELLED,
+	HEDGE_MOVED,
+	HEDGE_RESCUED,
+	HEDGE_UNHEDGED_BUDGET,
+	HEDGE_UNHEDGED_MEMORY,
+	HEDGE_UNHEDGED_SYNC,
+	HEDGE_UNHEDGED_LARGE,
+	HEDGE_RETRIED,
+	HEDGE_NR_COUNTERS,
+};
+
+/**
+ * struct hedge_leg_stats - what one CPU counted of one leg
+ * @reads: read copies started
+ * @errors: read copies that failed
+ * @hist: latencies of read copies from start to completion
+ * @depth: latencies by the copies in flight at the start
+ */
+struct hedge_leg_stats {
+	unsigned long reads;
+	unsigned long errors;
+	unsigned long hist[HEDGE_NR_SIZES][HEDGE_HIST_BUCKETS];
+	struct hedge_depth_sample depth[HEDGE_DEPTHS];
+};
+
+/* Why a leg is not healthy; the first that applies names it in the status. */
+enum hedge_health {
+	HEDGE_WRITE_FAILED,
+	HEDGE_FLUSH_FAILED,
+	HEDGE_READ_FAILED,
+};
+
+/**
+ * struct hedge_leg - a replica
+ * @hedge: the target
+ * @index: position in the table
+ * @dev: the device
+ * @offset: where the data begins on it, in sectors
+ * @nowait: whether its driver takes REQ_NOWAIT
+ * @health: bit for each enum hedge_health that happened
+ * @stats: per CPU
+ * @stats_base: sums at the last reset, which are subtracted
+ * @depth_seen: sums of @stats->depth at the last tick (tick only)
+ * @depth: decaying sums of what came since (tick only)
+ * @reads_seen: read copies completed, at the last tick (tick only)
+ * @wq: where @work runs; of its own, as it may block for want of tags
+ * @work: submits what is in @todo
+ * @todo_lock: protects @todo and @writes
+ * @todo: started copies that a sleeping context must hand to the device
+ * @writes: writes of the same kind
+ * @queue: copies that wait for a slot, under hedge->wait_lock
+ * @queued: how many
+ * @inflight: read copies started and not completed
+ * @service_us: smoothed service time
+ * @last_done_ns: when a read copy last completed
+ * @auto_depth: copies below which the leg counts as idle, as learnt
+ * @probed_ns: when a stalled leg was last given the duplicate of a read
+ * @kobj: legs/<i>
+ * @has_kobj: while @kobj is there
+ * @released: completed when @kobj has been released
+ */
+struct hedge_leg {
+	struct hedge *hedge;
+	unsigned int index;
+	struct dm_dev *dev;
+	sector_t offset;
+	bool nowait;
+	unsigned long health;
+
+	struct hedge_leg_stats __percpu *stats;
+	struct hedge_leg_stats *stats_base;
+	struct hedge_depth_sample depth_seen[HEDGE_DEPTHS];
+	struct hedge_depth_sample depth[HEDGE_DEPTHS];
+	u64 reads_seen;
+
+	struct workqueue_struct *wq;
+	struct work_struct work;
+	spinlock_t todo_lock;
+	struct list_head todo;
+	struct bio_list writes;
+
+	struct list_head queue;
+	unsigned int queued;
+
+	/* Written for every copy; the rest is not. */
+	atomic_t inflight ____cacheline_aligned_in_smp;
+	u32 service_us;
+	u64 last_done_ns;
+
+	u32 auto_depth ____cacheline_aligned_in_smp;
+	u64 probed_ns;
+
+	struct kobject kobj;
+	bool has_kobj;
+	struct completion released;
+};
+
+/* What a copy is for. */
+enum hedge_kind {
+	HEDGE_ARRIVAL,		/* sent when the read arrived */
+	HEDGE_HEDGE,		/* sent because the read is overdue */
+	HEDGE_RESCUE,		/* sent because all others are on stalled legs */
+};
+
+enum hedge_copy_state {
+	HEDGE_COPY_NEW,
+	HEDGE_COPY_QUEUED,	/* waits for a slot of its leg: can be cancelled */
+	HEDGE_COPY_STARTED,	/* its device's, or on the way there */
+	HEDGE_COPY_CANCELLED,	/* was queued, and will not be sent */
+};
+
+/**
+ * struct hedge_copy - one sending of a read to one leg
+ * @read: the read; each copy holds a reference to it
+ * @leg: where to
+ * @kind: what for
+ * @state: changed under the shard's lock, and to and from QUEUED under
+ *         hedge->wait_lock as well
+ * @nowait: whether it was submitted with a REQ_NOWAIT of our own
+ * @depth: index of the copies in flight at its start
+ * @started_ns: when it was handed to the device
+ * @out: in shard->out of its leg while started, oldest first
+ * @list: in leg->queue (QUEUED) or leg->todo (STARTED)
+ * @next_queued: the next in read->queued
+ */
+struct hedge_copy {
+	struct hedge_read *read;
+	struct hedge_leg *leg;
+	u8 kind;
+	u8 state;
+	bool nowait;
+	u8 depth;
+	u64 started_ns;
+	struct list_head out;
+	struct list_head list;
+	struct hedge_copy *next_queued;
+};
+
+/**
+ * struct hedge_read - a read
+ * @hedge: the target
+ * @shard: its home, whose lock covers all that follows
+ * @parent: the bio to end; not touched by others once @done is set
+ * @id: ties the tracepoints of one read
+ * @arrival_ns: when it arrived
+ * @tau_at: when it becomes overdue, 0 if it does not
+ * @rescue_at: when its legs are looked at next, 0 if never
+ * @clock: in shard->clock at the earlier of both
+ * @task: in hedge->tasks while it waits for a leg; changed under
+ *        hedge->wait_lock as well
+ * @late: in hedge->overdue while it may not be hedged; likewise
+ * @queued: its copies that wait for a slot; likewise
+ * @iter: the parent's iterator as it arrived
+ * @opf: operation and flags of its copies
+ * @ioprio: their priority
+ * @usable: legs that may serve it
+ * @on: legs that have, had or wait for a copy of it
+ * @out: legs that have a started one
+ * @failed: legs on which it failed
+ * @refs: copies, and who else works on it
+ * @starts: copies started so far
+ * @wanted: copies that are to be sent at arrival
+ * @hedges: hedges sent so far
+ * @direct: reads straight into the parent's pages: has just one copy ever and
+ *          lives in the parent's per-bio data
+ * @nowait: the parent must not wait
+ * @done: the parent was, or is being, ended
+ * @abandoned: counted in hedge->abandoned
+ * @starved: counted in unhedged_budget
+ * @first: its first copy
+ */
+struct hedge_read {
+	struct hedge *hedge;
+	struct hedge_shard *shard;
+	struct bio *parent;
+	u64 id;
+	u64 arrival_ns;
+	u64 tau_at;
+	u64 rescue_at;
+	struct timerqueue_node clock;
+	struct list_head task;
+	struct list_head late;
+	struct hedge_copy *queued;
+	struct bvec_iter iter;
+	blk_opf_t opf;
+	unsigned short ioprio;
+	u8 usable;
+	u8 on;
+	u8 out;
+	u8 failed;
+	u8 refs;
+	u8 starts;
+	u8 wanted;
+	u8 hedges;
+	bool direct;
+	bool nowait;
+	bool done;
+	bool abandoned;
+	bool starved;
+	struct hedge_copy first;
+};
+
+/**
+ * struct hedge_bounce - a copy with a bio and pages of its own
+ * @read: the read, if this is its first copy; else only @read.first is used
+ * @next: in the shard's free list
+ * @order: of the pages
+ * @data: the pages, physically contiguous
+ * @bvec: the one segment of @bio
+ * @bio: what is handed to the leg
+ *
+ * The bio keeps its cgroup from hedge_bounce_init() until hedge_bounce_put().
+ */
+struct hedge_bounce {
+	struct hedge_read read;
+	struct hedge_bounce *next;
+	unsigned int order;
+	void *data;
+	struct bio_vec bvec;
+	struct bio bio;
+};
+
+#define HEDGE_MAX_ORDER (20 - PAGE_SHIFT)	/* max_copy_kb goes up to 1 MiB */
+
+/**
+ * struct hedge_shard - the reads that arrived on one CPU
+ * @hedge: the target
+ * @lock: covers @clock, @out, @armed_ns and the reads
+ * @clock: deadlines of the reads, earliest first
+ * @timer: fires at @armed_ns
+ * @armed_ns: when @timer fires, KTIME_MAX if it is not armed
+ * @next_id: number of the next read
+ * @out: started copies by leg, oldest first
+ * @random: state of this CPU's generator (races only spoil randomness)
+ * @turn: whose turn it is in round-robin (likewise)
+ * @credit: hundredths of a copy not yet in hedge->bucket (this CPU only)
+ * @free: bounces to use again, by order (this CPU only, interrupts off)
+ * @free_bytes: memory in them
+ * @counters: what was counted on this CPU
+ */
+struct hedge_shard {
+	struct hedge *hedge;
+	spinlock_t lock;
+	struct timerqueue_head clock;
+	struct hrtimer timer;
+	ktime_t armed_ns;
+	u64 next_id;
+	struct list_head out[HEDGE_MAX_LEGS];
+	u64 random;
+	u32 turn;
+	u32 credit;
+	struct hedge_bounce *free[HEDGE_MAX_ORDER + 1];
+	unsigned int free_bytes;
+	unsigned long counters[HEDGE_NR_COUNTERS];
+};
+
+/**
+ * struct hedge_leg_conf - settings of one leg
+ * @weight: routing weight
+ * @hedge_weight: the same for hedges
+ * @timeout_us: its own timeout, or HEDGE_TIMEOUT_INHERIT
+ */
+struct hedge_leg_conf {
+	u32 weight;
+	u32 hedge_weight;
+	u32 timeout_us;
+};
+
+/**
+ * struct hedge_conf - all settings at one time; never changed once published
+ * @rcu: frees it after its last reader
+ * @knobs: what the user set
+ * @leg: the same for each leg
+ * @tau_ns: timeout in force on each leg, 0 if none
+ * @tau_us: timeout in force on legs without one of their own
+ * @rescue_ns: rescue_us
+ * @max_copy: max_copy_kb in bytes
+ * @speculative: whether a read can ever get more than one copy
+ */
+struct hedge_conf {
+	struct rcu_head rcu;
+	struct hedge_knobs knobs;
+	struct hedge_leg_conf leg[HEDGE_MAX_LEGS];
+	u64 tau_ns[HEDGE_MAX_LEGS];
+	u64 tau_us;
+	u64 rescue_ns;
+	u32 max_copy;
+	bool speculative;
+};
+
+/**
+ * struct hedge - a target
+ * @ti: the device-mapper target
+ * @log: the dirty log
+ * @region_size: of the log, in sectors
+ * @nr_regions: of the log
+ * @handle_errors: the feature of that name
+ * @keep_log: likewise
+ * @nr_legs: how many legs
+ * @live: bit for each leg that is not out
+ * @stalled: bit for each stalled leg (changed under @wait_lock)
+ * @conf: the settings in force
+ * @conf_mutex: serialises changes of @conf
+ * @shards: per CPU
+ * @counters_base: sums at the last reset, which are subtracted
+ * @bucket: hundredths of a copy in the budget
+ * @bounce_bytes: memory of all bounces, in use and free
+ * @bounce_limit: the most that it may be
+ * @free_max: the most that the free lists of one CPU may hold
+ * @abandoned: reads that ended while copies of them are still out
+ * @drained: woken when @abandoned becomes zero
+ * @wait_lock: covers what waits (@tasks, @overdue, leg->queue, @held) and
+ *             changes of @live and @stalled
+ * @tasks: reads that wait for a leg, in the shared queue
+ * @overdue: reads that are overdue and may not be hedged yet, oldest first
+ * @nr_tasks: length of @tasks
+ * @nr_overdue: length of @overdue
+ * @waiting: how many wait in all; read without the lock
+ * @held: writes that wait for the table to be reloaded
+ * @nr_held: how many
+ * @suspending: no write is held any more
+ * @diverged: a write failed everywhere, so the legs may differ
+ * @wq: for @tick and @event
+ * @tick: once a second
+ * @tick_mutex: serialises evaluations
+ * @event: tells userspace that a leg changed
+ * @changed: what @event has to tell: bit for each leg
+ * @visible: in the list of targets that are in sysfs
+ * @kobj: hedgeN
+ * @released: completed when @kobj has been released
+ * @legs_kobj: hedgeN/legs
+ * @leg: the legs
+ */
+struct hedge {
+	struct dm_target *ti;
+	struct dm_dirty_log *log;
+	sector_t region_size;
+	region_t nr_regions;
+	bool handle_errors;
+	bool keep_log;
+
+	unsigned int nr_legs;
+	unsigned long live;
+	unsigned long stalled;
+
+	struct hedge_conf __rcu *conf;
+	struct mutex conf_mutex;	/* serialises changes of conf */
+
+	struct hedge_shard __percpu *shards;
+	unsigned long counters_base[HEDGE_NR_COUNTERS];
+	atomic_t bucket;
+	atomic_long_t bounce_bytes;
+	long bounce_limit;
+	unsigned int free_max;
+
+	atomic_t abandoned;
+	wait_queue_head_t drained;
+
+	spinlock_t wait_lock;		/* covers tasks, overdue, leg->queue */
+	struct list_head tasks;
+	struct list_head overdue;
+	unsigned int nr_tasks;
+	unsigned int nr_overdue;
+	unsigned int waiting;
+
+	struct bio_list held;
+	unsigned int nr_held;
+	bool suspending;
+	bool diverged;
+
+	struct workqueue_struct *wq;
+	struct delayed_work tick;
+	struct mutex tick_mutex;	/* serialises evaluations */
+	struct work_struct event;
+	unsigned long changed;
+
+	struct list_head visible;
+	struct kobject kobj;
+	struct completion released;
+	struct kobject *legs_kobj;
+
+	struct hedge_leg leg[];
+};
+
+/**
+ * hedge_count - count an event on this CPU
+ * @h: the target
+ * @counter: which
+ */
+static inline void hedge_count(struct hedge *h, enum hedge_counter counter)
+{
+	this_cpu_inc(h->shards->counters[counter]);
+}
+
+/* table.c: the table line. */
+unsigned int hedge_table_nr_legs(struct dm_target *ti, unsigned int argc,
+				 char **argv);
+int hedge_table_parse(struct hedge *h, struct hedge_conf *conf,
+		      unsigned int argc, char **argv);
+void hedge_table_put(struct hedge *h);
+unsigned int hedge_table_print(struct hedge *h, char *result,
+			       unsigned int maxlen);
+
+/* conf.c: the settings. */
+struct hedge_conf *hedge_conf_alloc(const struct hedge_conf *from,
+				    unsigned int nr_legs);
+void hedge_conf_publish(struct hedge *h, struct hedge_conf *conf);
+int hedge_conf_word(struct hedge *h, struct hedge_conf *conf, int leg,
+		    const char *attribute, const char *value);
+int hedge_conf_set(struct hedge *h, int leg, const char *attribute,
+		   const char *value);
+
+/* read.c: the life of a read. */
+int hedge_read_map(struct hedge *h, struct bio *bio);
+void hedge_copy_endio(struct bio *bio);
+void hedge_copy_unsent(struct hedge_copy *c);
+int hedge_read_direct_end(struct hedge *h, struct bio *bio,
+			  blk_status_t *error);
+
+/* copy.c: sending one copy, and what is left when it ends. */
+struct hedge_copy *hedge_copy_new(struct hedge_read *r, enum hedge_kind kind);
+void hedge_copy_discard(struct hedge_copy *c);
+bool hedge_copy_start(struct hedge_copy *c, struct hedge_leg *leg,
+		      const struct hedge_conf *conf, u64 now);
+void hedge_copy_adopt(struct hedge_read *r, const struct hedge_leg *leg);
+void hedge_copy_aim(struct hedge_copy *c);
+void hedge_copy_submit_new(struct hedge_copy *c);
+void hedge_copy_submit(struct hedge_copy *c);
+u64 hedge_copy_ended(struct hedge_copy *c, blk_status_t status);
+const char *hedge_copy_data(struct hedge_copy *c);
+void hedge_copy_free(struct hedge_copy *c);
+void hedge_copy_put(struct hedge_copy *c);
+void hedge_read_put(struct hedge_read *r);
+
+/* choose.c: which leg, and whether the budget allows it. */
+unsigned int hedge_choose_legs(struct hedge *h, const struct hedge_conf *conf,
+			       struct hedge_shard *shard, u32 among,
+			       unsigned int copies, bool hedge, u8 *chosen);
+bool hedge_leg_has_slot(const struct hedge_conf *conf,
+			const struct hedge_leg *leg);
+u32 hedge_idle_legs(struct hedge *h, const struct hedge_conf *conf, u32 among);
+void hedge_budget_earn(struct hedge_shard *shard,
+		       const struct hedge_conf *conf);
+bool hedge_budget_pays_now(const struct hedge_shard *shard);
+bool hedge_budget_pay(struct hedge_shard *shard);
+
+/* wait.c: slots, queues, overdue reads, rescues. */
+bool hedge_wait_place(struct hedge_copy *c, struct hedge_leg *leg,
+		      const struct hedge_conf *conf, u64 now);
+void hedge_wait_enqueue(struct hedge_copy *c, struct hedge_leg *leg);
+void hedge_wait_task(struct hedge_read *r);
+void hedge_wait_clock(struct hedge_read *r, const struct hedge_conf *conf);
+void hedge_wait_cancel(struct hedge_read *r);
+void hedge_wait_forget(struct hedge_read *r);
+void hedge_wait_due(struct hedge_read *r, u64 now);
+void hedge_wait_dispatch(struct hedge *h);
+
+/* bounce.c: copies with pages of their own. */
+struct hedge_bounce *hedge_bounce_get(struct hedge *h, unsigned int bytes);
+void hedge_bounce_put(struct hedge *h, struct hedge_bounce *b);
+void hedge_bounce_limit(struct hedge *h, long bytes);
+void hedge_bounce_drain(struct hedge *h);
+int hedge_bounce_init(void);
+void hedge_bounce_exit(void);
+
+/* deadline.c: the clock. */
+void hedge_clock_init(struct hedge_shard *shard);
+void hedge_clock_set(struct hedge_read *r);
+void hedge_clock_cancel(struct hedge_read *r);
+void hedge_clock_stop(struct hedge *h);
+
+/* leg.c: legs, their workers, stalls. */
+int hedge_leg_init(struct hedge *h, unsigned int index);
+void hedge_leg_exit(struct hedge_leg *leg);
+void hedge_leg_send(struct hedge_leg *leg, struct hedge_copy *c);
+void hedge_leg_send_bio(struct hedge_leg *leg, struct bio *bio);
+void hedge_leg_check_stalled(struct hedge_shard *shard, u32 legs, u64 now);
+void hedge_leg_answered(struct hedge_leg *leg, u64 now);
+void hedge_leg_took(struct hedge_leg *leg, unsigned int depth,
+		    unsigned int bytes, u64 ns);
+void hedge_leg_out(struct hedge_leg *leg, enum hedge_health why);
+void hedge_leg_health(struct hedge_leg *leg, enum hedge_health why);
+const char *hedge_leg_state(const struct hedge_leg *leg);
+char hedge_leg_health_char(const struct hedge_leg *leg);
+u64 hedge_leg_oldest(struct hedge_leg *leg, u64 now);
+void hedge_leg_event(struct work_struct *work);
+
+/* write.c: what goes to all legs. */
+size_t hedge_write_size(unsigned int nr_legs);
+int hedge_write_map(struct hedge *h, struct bio *bio);
+void hedge_write_release(struct hedge *h);
+void hedge_write_unrelease(struct hedge *h);
+
+/* region.c: the dirty log. */
+bool hedge_region_in_sync(struct hedge *h);
+int hedge_region_start(struct hedge *h);
+void hedge_region_stop(struct hedge *h);
+
+/* stats.c: counters, histograms and what is learnt from them. */
+extern const char * const hedge_counter_names[HEDGE_NR_COUNTERS];
+unsigned long hedge_counter_sum(struct hedge *h, enum hedge_counter counter);
+unsigned long hedge_leg_reads(const struct hedge_leg *leg);
+unsigned long hedge_leg_errors(const struct hedge_leg *leg);
+void hedge_leg_stats_sum(const struct hedge_leg *leg,
+			 struct hedge_leg_stats *sum);
+void hedge_stats_reset(struct hedge *h);
+/* Three headings, and a line for each bucket. */
+#define HEDGE_HIST_TEXT_MAX (HEDGE_NR_SIZES * (32 + HEDGE_HIST_BUCKETS * 34))
+size_t hedge_hist_print(const struct hedge_leg_stats *sum, char *buf,
+			size_t size);
+void hedge_tick(struct hedge *h);
+void hedge_tick_work(struct work_struct *work);
+
+/* status.c */
+void hedge_status(struct dm_target *ti, status_type_t type, unsigned int flags,
+		  char *result, unsigned int maxlen);
+u64 hedge_tau_us(struct hedge *h);
+
+/* sysfs.c */
+void hedge_sysfs_add(struct hedge *h);
+void hedge_sysfs_remove(struct hedge *h);
+
+/* message.c */
+int hedge_message(struct dm_target *ti, unsigned int argc, char **argv,
+		  char *result, unsigned int maxlen);
+
+#endif

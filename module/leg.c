@@ -1,0 +1,386 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Legs: their workers, what is measured of them, stalls and health.
+ *
+ * Each leg has a worker of its own that hands copies and writes to the device:
+ * a device that is out of tags puts its submitter to sleep, and the worker is
+ * the only one who may be. Its workqueue has a rescuer, so that it works on when
+ * memory is short.
+ *
+ * A leg is stalled when copies of reads are out on it and none came back for
+ * rescue_us (core/stall.h). It counts as stalled until it answers anything. The
+ * bit is set under hedge->wait_lock, then the last answer is looked at again:
+ * an answer writes its time before it looks at the bit, so one of the two sees
+ * the other.
+ *
+ * A leg goes out when a write or a flush to it failed and others did not, before
+ * that write is acknowledged. The last one never goes out.
+ */
+#include "hedge.h"
+#include "core/stall.h"
+#define CREATE_TRACE_POINTS
+#include "trace.h"
+
+static void leg_work(struct work_struct *work)
+{
+	struct hedge_leg *leg = container_of(work, struct hedge_leg, work);
+	struct hedge_copy *c;
+	struct bio *bio;
+
+	for (;;) {
+		spin_lock_irq(&leg->todo_lock);
+		c = list_first_entry_or_null(&leg->todo, struct hedge_copy,
+					     list);
+		if (c)
+			list_del(&c->list);
+		bio = c ? NULL : bio_list_pop(&leg->writes);
+		spin_unlock_irq(&leg->todo_lock);
+		if (c)
+			hedge_copy_submit(c);
+		else if (bio)
+			submit_bio_noacct(bio);
+		else
+			return;
+	}
+}
+
+/**
+ * hedge_leg_send - have a started copy handed to its device by the worker
+ * @leg: the leg
+ * @c: the copy
+ *
+ * Context: any.
+ */
+void hedge_leg_send(struct hedge_leg *leg, struct hedge_copy *c)
+{
+	unsigned long flags;
+
+	spin_lock_irqsave(&leg->todo_lock, flags);
+	list_add_tail(&c->list, &leg->todo);
+	spin_unlock_irqrestore(&leg->todo_lock, flags);
+	queue_work(leg->wq, &leg->work);
+}
+
+/**
+ * hedge_leg_send_bio - have a write handed to its device by the worker
+ * @leg: the leg
+ * @bio: the write, aimed at it
+ *
+ * Context: any.
+ */
+void hedge_leg_send_bio(struct hedge_leg *leg, struct bio *bio)
+{
+	unsigned long flags;
+
+	spin_lock_irqsave(&leg->todo_lock, flags);
+	bio_list_add(&leg->writes, bio);
+	spin_unlock_irqrestore(&leg->todo_lock, flags);
+	queue_work(leg->wq, &leg->work);
+}
+
+/* Tells userspace, from a worker, that something about a leg has changed. */
+static void leg_changed(struct hedge_leg *leg)
+{
+	struct hedge *h = leg->hedge;
+
+	trace_hedge_leg_state(disk_devt(dm_disk(dm_table_get_md(h->ti->table))),
+			      leg->index, !!(READ_ONCE(h->live) &
+					     BIT(leg->index)),
+			      !!(READ_ONCE(h->stalled) & BIT(leg->index)),
+			      READ_ONCE(leg->health));
+	set_bit(leg->index, &h->changed);
+	queue_work(h->wq, &h->event);
+}
+
+/**
+ * hedge_leg_event - tell userspace which legs have changed
+ * @work: of the target
+ *
+ * Context: process. May sleep, but not for I/O.
+ */
+void hedge_leg_event(struct work_struct *work)
+{
+	struct hedge *h = container_of(work, struct hedge, event);
+	struct gendisk *disk = dm_disk(dm_table_get_md(h->ti->table));
+	unsigned int noio = memalloc_noio_save();
+	unsigned int i;
+
+	for (i = 0; i < h->nr_legs; i++) {
+		struct hedge_leg *leg = &h->leg[i];
+		char action[] = "DM_ACTION=HEDGE_LEG_CHANGED";
+		char number[32], device[32], state[64];
+		char *envp[] = { action, number, device, state, NULL };
+
+		if (!test_and_clear_bit(i, &h->changed))
+			continue;
+		snprintf(number, sizeof(number), "DM_HEDGE_LEG=%u", i);
+		snprintf(device, sizeof(device), "DM_HEDGE_DEVICE=%s",
+			 leg->dev->name);
+		snprintf(state, sizeof(state), "DM_HEDGE_STATE=%c%s",
+			 hedge_leg_health_char(leg),
+			 READ_ONCE(h->stalled) & BIT(i) ? " stalled" : "");
+		kobject_uevent_env(&disk_to_dev(disk)->kobj, KOBJ_CHANGE, envp);
+	}
+	dm_table_event(h->ti->table);
+	memalloc_noio_restore(noio);
+}
+
+static void leg_stall(struct hedge_leg *leg, u64 rescue_ns, u64 now)
+{
+	struct hedge *h = leg->hedge;
+	unsigned long flags;
+	bool stalled;
+
+	spin_lock_irqsave(&h->wait_lock, flags);
+	stalled = !(h->stalled & BIT(leg->index));
+	if (stalled) {
+		WRITE_ONCE(h->stalled, h->stalled | BIT(leg->index));
+		/* Pairs with the barrier in hedge_leg_answered(). */
+		smp_mb();
+		if (READ_ONCE(leg->last_done_ns) + rescue_ns > now ||
+		    !atomic_read(&leg->inflight)) {
+			WRITE_ONCE(h->stalled, h->stalled & ~BIT(leg->index));
+			stalled = false;
+		}
+	}
+	if (stalled)
+		leg->probed_ns = now;
+	spin_unlock_irqrestore(&h->wait_lock, flags);
+	if (!stalled)
+		return;
+	leg_changed(leg);
+	if (READ_ONCE(h->waiting))
+		hedge_wait_dispatch(h);
+}
+
+/**
+ * hedge_leg_check_stalled - see whether legs have stalled
+ * @shard: where copies are out on them
+ * @legs: bit for each leg
+ * @now: the time in nanoseconds
+ *
+ * Context: any, inside an RCU read section.
+ */
+void hedge_leg_check_stalled(struct hedge_shard *shard, u32 legs, u64 now)
+{
+	struct hedge *h = shard->hedge;
+	u64 rescue_ns = rcu_dereference(h->conf)->rescue_ns;
+	unsigned long flags;
+
+	if (!rescue_ns)
+		return;
+	for (; legs; legs &= legs - 1) {
+		struct hedge_leg *leg = &h->leg[__ffs(legs)];
+		struct hedge_copy *oldest;
+		u64 due = U64_MAX;
+
+		spin_lock_irqsave(&shard->lock, flags);
+		oldest = list_first_entry_or_null(&shard->out[leg->index],
+						  struct hedge_copy, out);
+		if (oldest)
+			due = hedge_stall_due(oldest->started_ns,
+					      READ_ONCE(leg->last_done_ns),
+					      rescue_ns);
+		spin_unlock_irqrestore(&shard->lock, flags);
+		if (due <= now)
+			leg_stall(leg, rescue_ns, now);
+	}
+}
+
+static void leg_unstall(struct hedge_leg *leg)
+{
+	struct hedge *h = leg->hedge;
+	unsigned long flags;
+	bool was;
+
+	spin_lock_irqsave(&h->wait_lock, flags);
+	was = h->stalled & BIT(leg->index);
+	WRITE_ONCE(h->stalled, h->stalled & ~BIT(leg->index));
+	spin_unlock_irqrestore(&h->wait_lock, flags);
+	if (was)
+		leg_changed(leg);
+}
+
+/**
+ * hedge_leg_answered - a read copy has come back from a leg
+ * @leg: the leg
+ * @now: the time in nanoseconds
+ *
+ * Context: any.
+ */
+void hedge_leg_answered(struct hedge_leg *leg, u64 now)
+{
+	WRITE_ONCE(leg->last_done_ns, now);
+	atomic_dec(&leg->inflight);
+	/*
+	 * Pairs with the barrier in leg_stall(), and orders the count before
+	 * the caller's look at hedge->waiting.
+	 */
+	smp_mb__after_atomic();
+	if (unlikely(READ_ONCE(leg->hedge->stalled) & BIT(leg->index)))
+		leg_unstall(leg);
+}
+
+/**
+ * hedge_leg_took - record the latency of a read copy
+ * @leg: the leg
+ * @depth: index of the copies in flight at its start
+ * @bytes: size of the read
+ * @ns: from start to completion, in nanoseconds
+ *
+ * The smoothed service time is written without a lock: a sample that is lost in
+ * a race does not matter.
+ *
+ * Context: any.
+ */
+void hedge_leg_took(struct hedge_leg *leg, unsigned int depth,
+		    unsigned int bytes, u64 ns)
+{
+	enum hedge_size_class size = hedge_size_class(bytes);
+
+	this_cpu_inc(leg->stats->hist[size][hedge_hist_bucket(ns)]);
+	this_cpu_inc(leg->stats->depth[depth].count);
+	this_cpu_add(leg->stats->depth[depth].sum_us, ns >> 10);
+	WRITE_ONCE(leg->service_us,
+		   hedge_service_update(READ_ONCE(leg->service_us), ns));
+}
+
+/**
+ * hedge_leg_health - note what has failed on a leg
+ * @leg: the leg
+ * @why: what
+ *
+ * Context: any.
+ */
+void hedge_leg_health(struct hedge_leg *leg, enum hedge_health why)
+{
+	if (!test_and_set_bit(why, &leg->health))
+		leg_changed(leg);
+}
+
+/**
+ * hedge_leg_out - take a leg out: it lacks a write that others have
+ * @leg: the leg
+ * @why: what has failed on it
+ *
+ * When this returns no new copy goes to the leg.
+ *
+ * Context: any.
+ */
+void hedge_leg_out(struct hedge_leg *leg, enum hedge_health why)
+{
+	struct hedge *h = leg->hedge;
+	unsigned long flags;
+
+	hedge_leg_health(leg, why);
+	spin_lock_irqsave(&h->wait_lock, flags);
+	if (h->live != BIT(leg->index))
+		WRITE_ONCE(h->live, h->live & ~BIT(leg->index));
+	spin_unlock_irqrestore(&h->wait_lock, flags);
+	leg_changed(leg);
+	if (READ_ONCE(h->waiting))
+		hedge_wait_dispatch(h);
+}
+
+/**
+ * hedge_leg_health_char - the letter of a leg in the status
+ * @leg: the leg
+ *
+ * Return: as dm-mirror has them.
+ */
+char hedge_leg_health_char(const struct hedge_leg *leg)
+{
+	unsigned long health = READ_ONCE(leg->health);
+
+	if (health & BIT(HEDGE_WRITE_FAILED))
+		return 'D';
+	if (health & BIT(HEDGE_FLUSH_FAILED))
+		return 'F';
+	if (health & BIT(HEDGE_READ_FAILED))
+		return 'R';
+	return 'A';
+}
+
+/**
+ * hedge_leg_state - the state of a leg as a word
+ * @leg: the leg
+ */
+const char *hedge_leg_state(const struct hedge_leg *leg)
+{
+	return READ_ONCE(leg->hedge->live) & BIT(leg->index) ? "in_sync" :
+							       "failed";
+}
+
+/**
+ * hedge_leg_oldest - how long the oldest copy has been out
+ * @leg: the leg
+ * @now: the time in nanoseconds
+ *
+ * Context: any.
+ *
+ * Return: its age in nanoseconds, 0 if none is out.
+ */
+u64 hedge_leg_oldest(struct hedge_leg *leg, u64 now)
+{
+	u64 started = now;
+	unsigned long flags;
+	int cpu;
+
+	for_each_possible_cpu(cpu) {
+		struct hedge_shard *shard = per_cpu_ptr(leg->hedge->shards,
+							cpu);
+		struct hedge_copy *c;
+
+		spin_lock_irqsave(&shard->lock, flags);
+		c = list_first_entry_or_null(&shard->out[leg->index],
+					     struct hedge_copy, out);
+		if (c)
+			started = min(started, c->started_ns);
+		spin_unlock_irqrestore(&shard->lock, flags);
+	}
+	return now - started;
+}
+
+/**
+ * hedge_leg_init - make what a leg needs to run
+ * @h: the target
+ * @index: number of the leg, whose device is open
+ *
+ * Context: process. May sleep.
+ *
+ * Return: 0 or -ENOMEM; hedge_leg_exit() is due in both cases.
+ */
+int hedge_leg_init(struct hedge *h, unsigned int index)
+{
+	struct hedge_leg *leg = &h->leg[index];
+
+	leg->hedge = h;
+	leg->index = index;
+	leg->nowait = bdev_nowait(leg->dev->bdev);
+	leg->auto_depth = 1;
+	spin_lock_init(&leg->todo_lock);
+	INIT_LIST_HEAD(&leg->todo);
+	bio_list_init(&leg->writes);
+	INIT_LIST_HEAD(&leg->queue);
+	INIT_WORK(&leg->work, leg_work);
+	leg->wq = alloc_workqueue("dm_hedge/%s-%u",
+				  WQ_MEM_RECLAIM | WQ_HIGHPRI | WQ_UNBOUND, 1,
+				  dm_table_device_name(h->ti->table), index);
+	leg->stats = alloc_percpu(struct hedge_leg_stats);
+	leg->stats_base = kzalloc(sizeof(*leg->stats_base), GFP_KERNEL);
+	return leg->wq && leg->stats && leg->stats_base ? 0 : -ENOMEM;
+}
+
+/**
+ * hedge_leg_exit - undo hedge_leg_init()
+ * @leg: the leg, which has no copies any more
+ *
+ * Context: process. May sleep.
+ */
+void hedge_leg_exit(struct hedge_leg *leg)
+{
+	if (leg->wq)
+		destroy_workqueue(leg->wq);
+	free_percpu(leg->stats);
+	kfree(leg->stats_base);
+}

@@ -1,0 +1,523 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * The life of a read.
+ *
+ * Arrival: legs are chosen, and for each a copy is started, or queued where the
+ * leg has no slot. A read that can ever get more than one copy reads into
+ * bounces; any other is the parent's bio itself, sent to one leg ("direct").
+ *
+ * Completion: the first copy that answers without an error wins. Under the lock
+ * of its home the read is marked done; after that nobody else touches the
+ * parent. The winner's data is copied to the parent, the read's state is given
+ * back, and only then is the parent ended: once it is, the target may be
+ * suspended and destroyed. Copies that are still out are abandoned. They keep
+ * the read's state, but not the parent, and the target waits for them in
+ * postsuspend (hedge->abandoned).
+ *
+ * Errors: a copy that fails while others are out or queued just ends. The last
+ * one is sent to a leg that has not failed yet, and the parent gets the error
+ * when there is none. An error that is the caller's own ends the read at once.
+ *
+ * While nobody waits for a slot or a hedge, all of this takes one lock, the
+ * home's, once at arrival and once at completion.
+ */
+#include "hedge.h"
+#include "trace.h"
+
+/* What a copy inherits of its parent's flags. */
+#define COPY_FLAGS (REQ_SYNC | REQ_META | REQ_PRIO | REQ_RAHEAD | REQ_IDLE | \
+		    REQ_BACKGROUND | REQ_FAILFAST_MASK | REQ_NOMERGE)
+
+/* The copies that a read sends from map. */
+struct send_list {
+	struct hedge_copy *copy[HEDGE_MAX_LEGS];
+	unsigned int nr;
+};
+
+/* Reads that were started on no leg yet: used by arrival only. */
+static void read_init(struct hedge *h, struct hedge_read *r, struct bio *bio,
+		      u32 usable, u64 now)
+{
+	r->hedge = h;
+	r->shard = raw_cpu_ptr(h->shards);
+	r->parent = bio;
+	r->arrival_ns = now;
+	r->tau_at = 0;
+	r->rescue_at = 0;
+	timerqueue_init(&r->clock);
+	INIT_LIST_HEAD(&r->task);
+	INIT_LIST_HEAD(&r->late);
+	r->queued = NULL;
+	r->iter = bio->bi_iter;
+	r->opf = REQ_OP_READ | (bio->bi_opf & COPY_FLAGS);
+	r->ioprio = bio_prio(bio);
+	r->usable = usable;
+	r->on = 0;
+	r->out = 0;
+	r->failed = 0;
+	r->refs = 1;
+	r->starts = 0;
+	r->wanted = 1;
+	r->hedges = 0;
+	r->direct = false;
+	r->nowait = bio->bi_opf & REQ_NOWAIT;
+	r->done = false;
+	r->abandoned = false;
+	r->starved = false;
+	r->first.read = r;
+	r->first.kind = HEDGE_ARRIVAL;
+	r->first.state = HEDGE_COPY_NEW;
+	r->first.nowait = false;
+}
+
+/*
+ * A read's state: with pages of its own if it may get more than one copy, else
+ * in its parent.
+ */
+static struct hedge_read *read_new(struct hedge *h,
+				   const struct hedge_conf *conf,
+				   struct bio *bio, u64 now, bool *copyable)
+{
+	unsigned int bytes = bio->bi_iter.bi_size;
+	struct hedge_read *in_parent = dm_per_bio_data(bio, sizeof(*in_parent));
+	u32 usable = READ_ONCE(h->live);
+	struct hedge_bounce *b;
+
+	*copyable = false;
+	if (conf->speculative && (usable & (usable - 1))) {
+		if (bytes > conf->max_copy) {
+			hedge_count(h, HEDGE_UNHEDGED_LARGE);
+		} else {
+			*copyable = true;
+			b = hedge_bounce_get(h, bytes);
+			if (b) {
+				read_init(h, &b->read, bio, usable, now);
+				/* For hedge_read_direct_end(). */
+				in_parent->direct = false;
+				return &b->read;
+			}
+			hedge_count(h, HEDGE_UNHEDGED_MEMORY);
+		}
+	}
+	read_init(h, in_parent, bio, usable, now);
+	in_parent->direct = true;
+	return in_parent;
+}
+
+/*
+ * Starts or queues a copy of a read on a leg. What is started is added to @send.
+ * Caller holds the home's lock and, where legs have slots, hedge->wait_lock.
+ */
+static void arrive_on(struct hedge_read *r, struct hedge_leg *leg,
+		      const struct hedge_conf *conf, enum hedge_kind kind,
+		      struct send_list *send)
+{
+	struct hedge_copy *c = hedge_copy_new(r, kind);
+
+	if (!c)
+		return;
+	if (!hedge_leg_has_slot(conf, leg)) {
+		hedge_wait_enqueue(c, leg);
+		return;
+	}
+	if (!hedge_copy_start(c, leg, conf, r->arrival_ns)) {
+		hedge_count(r->hedge, HEDGE_UNHEDGED_BUDGET);
+		hedge_copy_discard(c);
+		return;
+	}
+	hedge_copy_aim(c);
+	send->copy[send->nr++] = c;
+}
+
+/*
+ * Once a second a stalled leg gets the duplicate of a read that goes elsewhere:
+ * its answer is how the leg is known to be back.
+ */
+static void probe_stalled(struct hedge_read *r, const struct hedge_conf *conf,
+			  unsigned long stalled, struct send_list *send)
+{
+	struct hedge *h = r->hedge;
+	unsigned int i;
+
+	for_each_set_bit(i, &stalled, h->nr_legs) {
+		struct hedge_leg *leg = &h->leg[i];
+		u64 probed = READ_ONCE(leg->probed_ns);
+
+		if (r->arrival_ns - probed < NSEC_PER_SEC ||
+		    !hedge_leg_has_slot(conf, leg))
+			continue;
+		if (cmpxchg64(&leg->probed_ns, probed, r->arrival_ns) == probed)
+			arrive_on(r, leg, conf, HEDGE_RESCUE, send);
+	}
+}
+
+/* Of the legs chosen for a read's copies keeps those that are idle. */
+static unsigned int keep_idle(struct hedge_read *r,
+			      const struct hedge_conf *conf, u8 *chosen,
+			      unsigned int nr)
+{
+	unsigned int i, kept = 0;
+	u32 mask = 0;
+
+	for (i = 0; i < nr; i++)
+		mask |= BIT(chosen[i]);
+	mask = hedge_keep_idle(mask, hedge_idle_legs(r->hedge, conf, mask),
+			       &r->shard->random);
+	for (i = 0; i < nr; i++)
+		if (mask & BIT(chosen[i]))
+			chosen[kept++] = chosen[i];
+	return kept;
+}
+
+/* Legs that may start a copy of a new read now, for the shared queue. */
+static u32 legs_with_slots(struct hedge *h, const struct hedge_conf *conf,
+			   u32 among)
+{
+	u32 mask = 0, left;
+
+	if (h->nr_tasks)
+		return 0;
+	for (left = among; left; left &= left - 1)
+		if (hedge_leg_has_slot(conf, &h->leg[__ffs(left)]))
+			mask |= BIT(__ffs(left));
+	return mask & ~h->stalled ?: mask;
+}
+
+/*
+ * Sends a new read on its way. Caller holds the home's lock and, where legs have
+ * slots, hedge->wait_lock.
+ */
+static void arrive(struct hedge_read *r, const struct hedge_conf *conf,
+		   struct send_list *send)
+{
+	struct hedge *h = r->hedge;
+	bool shared = conf->knobs.val[HEDGE_QUEUE_DEPTH] &&
+		      conf->knobs.val[HEDGE_QUEUE] == HEDGE_QUEUE_SHARED;
+	unsigned long stalled = READ_ONCE(h->stalled) & r->usable;
+	unsigned int i, nr;
+	u32 among = r->usable;
+	u8 chosen[HEDGE_MAX_LEGS];
+
+	if (!r->direct)
+		r->wanted = min_t(u32, conf->knobs.val[HEDGE_COPIES],
+				  hweight32(r->usable));
+	if (shared)
+		among = legs_with_slots(h, conf, among);
+	chosen[0] = __ffs(r->usable);
+	nr = among ? hedge_choose_legs(h, conf, r->shard, among, r->wanted,
+				       false, chosen) : 0;
+	if (nr > 1 && conf->knobs.val[HEDGE_COPIES_TO] == HEDGE_IDLE) {
+		nr = keep_idle(r, conf, chosen, nr);
+		r->wanted = nr;
+	}
+	for (i = 0; i < nr; i++)
+		arrive_on(r, &h->leg[chosen[i]], conf, HEDGE_ARRIVAL, send);
+	if (!r->direct && r->first.state != HEDGE_COPY_STARTED)
+		hedge_copy_adopt(r, &h->leg[chosen[0]]);
+	if (send->nr && r->queued &&
+	    conf->knobs.val[HEDGE_CANCEL] == HEDGE_CANCEL_START)
+		hedge_wait_cancel(r);
+	if (shared && r->starts < r->wanted &&
+	    !(r->starts && conf->knobs.val[HEDGE_CANCEL] == HEDGE_CANCEL_START))
+		hedge_wait_task(r);
+	if (stalled && !r->direct && send->nr)
+		probe_stalled(r, conf, stalled & ~r->on, send);
+	if (!r->starts && r->queued && !r->direct)
+		hedge_wait_clock(r, conf);
+}
+
+/**
+ * hedge_read_map - take a read
+ * @h: the target
+ * @bio: the read, device-mapper's clone
+ *
+ * Context: process. Sleeps only where a leg that does not take REQ_NOWAIT, or a
+ * read that has just one copy, makes its submitter wait.
+ *
+ * Return: DM_MAPIO_REMAPPED for a direct read, else DM_MAPIO_SUBMITTED.
+ */
+int hedge_read_map(struct hedge *h, struct bio *bio)
+{
+	struct send_list send = { .nr = 0 };
+	const struct hedge_conf *conf;
+	bool copyable, remapped, slots;
+	struct hedge_shard *shard;
+	struct hedge_read *r;
+	unsigned long flags;
+	unsigned int i;
+
+	rcu_read_lock();
+	conf = rcu_dereference(h->conf);
+	hedge_count(h, HEDGE_READS);
+	r = read_new(h, conf, bio, ktime_get_ns(), &copyable);
+	shard = r->shard;
+	slots = conf->knobs.val[HEDGE_QUEUE_DEPTH];
+	local_irq_save(flags);
+	if (slots)
+		spin_lock(&h->wait_lock);
+	spin_lock(&shard->lock);
+	r->id = shard->next_id++;
+	if (copyable)
+		hedge_budget_earn(shard, conf);
+	trace_hedge_read(r->id, r->iter.bi_sector, r->iter.bi_size,
+			 r->arrival_ns, r->direct);
+	arrive(r, conf, &send);
+	remapped = r->direct && send.nr;
+	spin_unlock(&shard->lock);
+	if (slots)
+		spin_unlock(&h->wait_lock);
+	local_irq_restore(flags);
+	rcu_read_unlock();
+
+	/* From here on the read may be gone, but for what is to be sent. */
+	for (i = 0; i < send.nr && !remapped; i++)
+		hedge_copy_submit_new(send.copy[i]);
+	if (unlikely(READ_ONCE(h->waiting)))
+		hedge_wait_dispatch(h);
+	return remapped ? DM_MAPIO_REMAPPED : DM_MAPIO_SUBMITTED;
+}
+
+/* Errors that say something of the request and nothing of the leg. */
+static bool is_callers(blk_status_t status)
+{
+	return status == BLK_STS_NOTSUPP || status == HEDGE_STS_INVAL;
+}
+
+static void copy_data(struct hedge_read *r, const char *data)
+{
+	struct bvec_iter iter;
+	struct bio_vec bv;
+
+	__bio_for_each_segment(bv, r->parent, iter, r->iter) {
+		memcpy_to_bvec(&bv, data);
+		data += bv.bv_len;
+	}
+}
+
+enum outcome {
+	WON,		/* the parent is to be ended with the copy's status */
+	LOST,		/* the copy ends, and that is all */
+	RETRY,		/* the copy is to be sent to another leg */
+};
+
+/*
+ * Takes the parent out of a read. Caller holds the home's lock, and a copy of
+ * it. Returns whether nobody else knows of the read.
+ */
+static bool mark_done(struct hedge_read *r)
+{
+	r->done = true;
+	r->tau_at = 0;
+	if (!r->out)
+		hedge_clock_cancel(r);
+	else	/* It stays in the clock: a witness against its losers' legs. */
+		hedge_clock_set(r);
+	if (r->refs > 1 && !r->direct) {
+		r->abandoned = true;
+		atomic_inc(&r->hedge->abandoned);
+	}
+	return r->refs == 1 && list_empty(&r->late) && list_empty(&r->task);
+}
+
+/*
+ * Judges a copy that has ended. Caller holds the home's lock. On WON the parent
+ * is the caller's; @alone tells whether the read is too.
+ */
+static enum outcome judge(struct hedge_copy *c, blk_status_t status,
+			  bool *alone)
+{
+	struct hedge_read *r = c->read;
+
+	list_del(&c->out);
+	r->out &= ~BIT(c->leg->index);
+	if (r->done)
+		return LOST;
+	if (status && !is_callers(status)) {
+		r->failed |= BIT(c->leg->index);
+		if (r->out || r->queued)
+			return LOST;
+		if (!(status == BLK_STS_AGAIN && r->nowait))
+			return RETRY;
+	}
+	*alone = mark_done(r);
+	return WON;
+}
+
+/*
+ * Sends a copy that failed to a leg that has not. Caller holds no lock and the
+ * last copy of the read.
+ */
+static bool retry(struct hedge_copy *c)
+{
+	struct hedge_read *r = c->read;
+	struct hedge *h = r->hedge;
+	const struct hedge_conf *conf = rcu_dereference(h->conf);
+	unsigned long flags;
+	u8 chosen = 0;
+	u32 among;
+
+	spin_lock_irqsave(&h->wait_lock, flags);
+	spin_lock(&r->shard->lock);
+	among = r->usable & READ_ONCE(h->live) & ~r->failed;
+	if (among) {
+		hedge_choose_legs(h, conf, r->shard, among, 1, false, &chosen);
+		trace_hedge_reissue(r->id, chosen, r->iter.bi_sector,
+				    r->iter.bi_size,
+				    ktime_get_ns() - r->arrival_ns);
+		hedge_wait_place(c, &h->leg[chosen], conf, ktime_get_ns());
+	} else {
+		mark_done(r);
+	}
+	spin_unlock(&r->shard->lock);
+	spin_unlock_irqrestore(&h->wait_lock, flags);
+	return among;
+}
+
+/*
+ * Ends the parent of a read that was won. Everything of the read that is not
+ * still in use elsewhere is given back first: the parent's end may be the end of
+ * the target.
+ */
+static void win(struct hedge_copy *c, blk_status_t status, bool alone, u64 now)
+{
+	struct hedge_read *r = c->read;
+	struct bio *parent = r->parent;
+
+	if (c != &r->first)
+		hedge_count(r->hedge, HEDGE_WON);
+	trace_hedge_win(r->id, c->leg->index, r->iter.bi_sector,
+			r->iter.bi_size, now - r->arrival_ns);
+	if (!status)
+		copy_data(r, hedge_copy_data(c));
+	if (alone) {
+		hedge_copy_free(c);
+	} else {
+		hedge_wait_forget(r);
+		hedge_copy_put(c);
+	}
+	parent->bi_status = status;
+	bio_endio(parent);
+}
+
+static void lose(struct hedge_copy *c, u64 now)
+{
+	struct hedge_read *r = c->read;
+
+	hedge_count(r->hedge, HEDGE_WASTED);
+	trace_hedge_lose(r->id, c->leg->index, r->iter.bi_sector,
+			 r->iter.bi_size, now - c->started_ns);
+	hedge_copy_put(c);
+}
+
+static void note_error(struct hedge_copy *c, blk_status_t status)
+{
+	if (!status || is_callers(status) || status == BLK_STS_AGAIN ||
+	    c->read->opf & REQ_RAHEAD)
+		return;
+	this_cpu_inc(c->leg->stats->errors);
+	hedge_leg_health(c->leg, HEDGE_READ_FAILED);
+}
+
+/**
+ * hedge_copy_endio - a bounce's bio has ended
+ * @bio: the bio
+ *
+ * Context: any.
+ */
+void hedge_copy_endio(struct bio *bio)
+{
+	struct hedge_copy *c = bio->bi_private;
+	struct hedge_read *r = c->read;
+	struct hedge *h = r->hedge;
+	blk_status_t status = bio->bi_status;
+	enum outcome outcome;
+	unsigned long flags;
+	bool alone;
+	u64 now;
+
+	rcu_read_lock();
+	if (unlikely(status == BLK_STS_AGAIN && c->nowait)) {
+		/* Out of tags: the leg's worker may wait, nobody else. */
+		c->nowait = false;
+		hedge_leg_send(c->leg, c);
+		goto out;
+	}
+	now = hedge_copy_ended(c, status);
+	note_error(c, status);
+	spin_lock_irqsave(&r->shard->lock, flags);
+	outcome = judge(c, status, &alone);
+	spin_unlock_irqrestore(&r->shard->lock, flags);
+	if (unlikely(READ_ONCE(h->waiting)))
+		hedge_wait_dispatch(h);
+	if (outcome == RETRY) {
+		if (retry(c))
+			goto out;
+		alone = false;
+		outcome = WON;
+	}
+	if (outcome == WON)
+		win(c, status, alone, now);
+	else
+		lose(c, now);
+out:
+	rcu_read_unlock();
+}
+
+/**
+ * hedge_copy_unsent - a started copy turned out not to be needed
+ * @c: the copy, of a read that is done, before its bio was submitted
+ *
+ * Context: any, inside an RCU read section.
+ */
+void hedge_copy_unsent(struct hedge_copy *c)
+{
+	struct hedge_read *r = c->read;
+	unsigned long flags;
+
+	atomic_dec(&c->leg->inflight);
+	spin_lock_irqsave(&r->shard->lock, flags);
+	list_del(&c->out);
+	r->out &= ~BIT(c->leg->index);
+	spin_unlock_irqrestore(&r->shard->lock, flags);
+	if (READ_ONCE(r->hedge->waiting))
+		hedge_wait_dispatch(r->hedge);
+	lose(c, ktime_get_ns());
+}
+
+/**
+ * hedge_read_direct_end - the parent's bio has come back from a leg
+ * @h: the target
+ * @bio: device-mapper's clone
+ * @error: its status
+ *
+ * Called for all reads; those that went through bounces have been dealt with.
+ *
+ * Context: any.
+ *
+ * Return: DM_ENDIO_DONE, or DM_ENDIO_INCOMPLETE if it goes to another leg.
+ */
+int hedge_read_direct_end(struct hedge *h, struct bio *bio, blk_status_t *error)
+{
+	struct hedge_read *r = dm_per_bio_data(bio, sizeof(*r));
+	struct hedge_copy *c = &r->first;
+	int end = DM_ENDIO_DONE;
+	enum outcome outcome;
+	unsigned long flags;
+	bool alone;
+
+	if (!r->direct)
+		return DM_ENDIO_DONE;
+	rcu_read_lock();
+	hedge_copy_ended(c, *error);
+	note_error(c, *error);
+	spin_lock_irqsave(&r->shard->lock, flags);
+	hedge_clock_cancel(r);
+	outcome = judge(c, *error, &alone);
+	spin_unlock_irqrestore(&r->shard->lock, flags);
+	if (unlikely(READ_ONCE(h->waiting)))
+		hedge_wait_dispatch(h);
+	if (outcome == RETRY && retry(c))
+		end = DM_ENDIO_INCOMPLETE;
+	rcu_read_unlock();
+	return end;
+}

@@ -1,0 +1,539 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * What waits: copies for a slot of their leg, reads in the shared queue, and
+ * overdue reads for an idle leg or for the budget; and what is done about reads
+ * whose time has come.
+ *
+ *	leg->queue	copies that wait for a slot of that leg
+ *	hedge->tasks	reads of the shared queue, which any leg may take
+ *	hedge->overdue	reads whose timeout has passed and that may not be
+ *			hedged yet, the oldest first
+ *
+ * All three change under hedge->wait_lock and the lock of the read's home, so
+ * that holding either is enough to look. hedge->waiting says how many there are:
+ * while it is zero nobody takes wait_lock but arrivals where legs have slots.
+ *
+ * hedge_wait_dispatch() starts whatever can start. It is called whenever
+ * something changes that may let a read go on: a copy ended, a read arrived
+ * (which fills the budget), a leg stalled or answered again, a setting changed.
+ * A completion counts itself out before it looks at hedge->waiting, and whoever
+ * makes a read wait counts it in before dispatching, so none is forgotten.
+ *
+ * What starts here is handed to the worker of its leg: the caller may be a timer
+ * or a completion, which must not submit.
+ */
+#include "hedge.h"
+#include "core/stall.h"
+#include "trace.h"
+
+/**
+ * hedge_wait_enqueue - let a copy wait for a slot of its leg
+ * @c: the copy
+ * @leg: the leg
+ *
+ * Copies without which the read would hang wait at the head.
+ *
+ * Context: any. Caller holds hedge->wait_lock and the home's lock.
+ */
+void hedge_wait_enqueue(struct hedge_copy *c, struct hedge_leg *leg)
+{
+	struct hedge_read *r = c->read;
+
+	c->leg = leg;
+	c->state = HEDGE_COPY_QUEUED;
+	c->next_queued = r->queued;
+	r->queued = c;
+	r->on |= BIT(leg->index);
+	if (c->kind == HEDGE_RESCUE || (r->starts && !r->out))
+		list_add(&c->list, &leg->queue);
+	else
+		list_add_tail(&c->list, &leg->queue);
+	leg->queued++;
+	r->hedge->waiting++;
+}
+
+static void dequeue(struct hedge_copy *c)
+{
+	struct hedge_read *r = c->read;
+	struct hedge_copy **p = &r->queued;
+
+	while (*p != c)
+		p = &(*p)->next_queued;
+	*p = c->next_queued;
+	list_del(&c->list);
+	c->leg->queued--;
+	r->hedge->waiting--;
+	r->on &= ~BIT(c->leg->index);
+}
+
+/**
+ * hedge_wait_place - start a copy in the worker of its leg, or queue it
+ * @c: the copy
+ * @leg: the leg
+ * @conf: the settings
+ * @now: the time in nanoseconds
+ *
+ * Context: any. Caller holds hedge->wait_lock and the home's lock.
+ *
+ * Return: false if the budget does not allow it; the copy is as it was.
+ */
+bool hedge_wait_place(struct hedge_copy *c, struct hedge_leg *leg,
+		      const struct hedge_conf *conf, u64 now)
+{
+	if (!hedge_leg_has_slot(conf, leg)) {
+		hedge_wait_enqueue(c, leg);
+		return true;
+	}
+	if (!hedge_copy_start(c, leg, conf, now))
+		return false;
+	hedge_leg_send(leg, c);
+	return true;
+}
+
+/**
+ * hedge_wait_task - put a read into the shared queue
+ * @r: the read
+ *
+ * Context: any. Caller holds hedge->wait_lock and the home's lock.
+ */
+void hedge_wait_task(struct hedge_read *r)
+{
+	struct hedge *h = r->hedge;
+
+	list_add_tail(&r->task, &h->tasks);
+	h->nr_tasks++;
+	h->waiting++;
+}
+
+static void task_remove(struct hedge_read *r)
+{
+	if (list_empty(&r->task))
+		return;
+	list_del_init(&r->task);
+	r->hedge->nr_tasks--;
+	r->hedge->waiting--;
+}
+
+static void late_add(struct hedge_read *r)
+{
+	struct hedge *h = r->hedge;
+
+	if (!list_empty(&r->late))
+		return;
+	list_add_tail(&r->late, &h->overdue);
+	h->nr_overdue++;
+	h->waiting++;
+}
+
+static void late_remove(struct hedge_read *r)
+{
+	if (list_empty(&r->late))
+		return;
+	list_del_init(&r->late);
+	r->hedge->nr_overdue--;
+	r->hedge->waiting--;
+}
+
+/**
+ * hedge_wait_clock - start the clock of a read that waits for a slot
+ * @r: the read, which has a queued copy and no other
+ * @conf: the settings
+ *
+ * Context: any. Caller holds hedge->wait_lock and the home's lock.
+ */
+void hedge_wait_clock(struct hedge_read *r, const struct hedge_conf *conf)
+{
+	u64 tau = conf->tau_ns[r->queued->leg->index];
+
+	if (!tau || conf->knobs.val[HEDGE_TIMEOUT_FROM] != HEDGE_FROM_ARRIVAL ||
+	    !conf->knobs.val[HEDGE_MAX_HEDGES])
+		return;
+	r->tau_at = r->arrival_ns + tau;
+	hedge_clock_set(r);
+}
+
+static void count_starved(struct hedge_read *r)
+{
+	if (!r->starved)
+		hedge_count(r->hedge, HEDGE_UNHEDGED_BUDGET);
+	r->starved = true;
+}
+
+/**
+ * hedge_wait_cancel - remove the copies of a read that are still queued
+ * @r: the read, to which the caller has another reference
+ *
+ * Context: any. Caller holds hedge->wait_lock and the home's lock.
+ */
+void hedge_wait_cancel(struct hedge_read *r)
+{
+	struct hedge_copy *c;
+
+	while ((c = r->queued)) {
+		dequeue(c);
+		c->state = HEDGE_COPY_CANCELLED;
+		hedge_count(r->hedge, HEDGE_CANCELLED);
+		trace_hedge_cancel(r->id, c->leg->index, r->iter.bi_sector,
+				   r->iter.bi_size,
+				   ktime_get_ns() - r->arrival_ns);
+		hedge_copy_discard(c);
+	}
+}
+
+/**
+ * hedge_wait_forget - a read is done: nothing of it waits any longer
+ * @r: the read, to which the caller has a reference
+ *
+ * With "cancel none" its queued copies stay, and are started in their turn.
+ *
+ * Context: any, inside an RCU read section.
+ */
+void hedge_wait_forget(struct hedge_read *r)
+{
+	struct hedge *h = r->hedge;
+	const struct hedge_conf *conf = rcu_dereference(h->conf);
+	unsigned long flags;
+
+	spin_lock_irqsave(&h->wait_lock, flags);
+	spin_lock(&r->shard->lock);
+	task_remove(r);
+	late_remove(r);
+	if (conf->knobs.val[HEDGE_CANCEL] != HEDGE_CANCEL_NONE)
+		hedge_wait_cancel(r);
+	spin_unlock(&r->shard->lock);
+	spin_unlock_irqrestore(&h->wait_lock, flags);
+}
+
+/* Moves a queued copy to another leg. */
+static bool move(struct hedge_copy *c, struct hedge_leg *leg,
+		 const struct hedge_conf *conf, u64 now)
+{
+	struct hedge *h = c->read->hedge;
+
+	dequeue(c);
+	c->state = HEDGE_COPY_STARTED;
+	hedge_count(h, HEDGE_MOVED);
+	trace_hedge_reissue(c->read->id, leg->index, c->read->iter.bi_sector,
+			    c->read->iter.bi_size, now - c->read->arrival_ns);
+	return hedge_wait_place(c, leg, conf, now);
+}
+
+/*
+ * Drops a copy that had been queued and may not start for want of budget. A
+ * hedge becomes an overdue read again. Caller holds another reference.
+ */
+static void drop_unpaid(struct hedge_copy *c)
+{
+	struct hedge_read *r = c->read;
+
+	c->state = HEDGE_COPY_CANCELLED;
+	count_starved(r);
+	if (c->kind == HEDGE_HEDGE && !r->done) {
+		r->hedges--;
+		late_add(r);
+	}
+	hedge_copy_discard(c);
+}
+
+/* Legs that serve new copies only as a last resort. */
+static u32 shunned(const struct hedge *h)
+{
+	return (READ_ONCE(h->stalled) | ~READ_ONCE(h->live)) &
+	       (BIT(h->nr_legs) - 1);
+}
+
+/* Moves what waits for a leg that does not serve to legs that do. */
+static void evacuate(struct hedge_leg *leg, const struct hedge_conf *conf,
+		     u64 now)
+{
+	struct hedge *h = leg->hedge;
+	struct hedge_copy *c, *next;
+
+	list_for_each_entry_safe(c, next, &leg->queue, list) {
+		struct hedge_read *r = c->read;
+		u32 among;
+		u8 chosen;
+
+		spin_lock(&r->shard->lock);
+		among = r->usable & ~r->on & ~shunned(h);
+		if (among && !r->done) {
+			r->refs++;
+			hedge_choose_legs(h, conf, r->shard, among, 1, false,
+					  &chosen);
+			if (!move(c, &h->leg[chosen], conf, now))
+				drop_unpaid(c);
+			r->refs--;
+		}
+		spin_unlock(&r->shard->lock);
+	}
+}
+
+/*
+ * Starts the first copy that waits for a leg, which has a slot. A direct read
+ * needs no reference: it starts in any case, and may then be gone.
+ */
+static void serve_first(struct hedge_leg *leg, const struct hedge_conf *conf,
+			u64 now)
+{
+	struct hedge_copy *c = list_first_entry(&leg->queue, struct hedge_copy,
+						list);
+	u32 cancel = conf->knobs.val[HEDGE_CANCEL];
+	struct hedge_read *r = c->read;
+	bool direct = r->direct;
+
+	spin_lock(&r->shard->lock);
+	if (!direct)
+		r->refs++;
+	if (r->done && cancel != HEDGE_CANCEL_NONE) {
+		hedge_wait_cancel(r);
+	} else {
+		dequeue(c);
+		if (!hedge_wait_place(c, leg, conf, now))
+			drop_unpaid(c);
+		else if (cancel == HEDGE_CANCEL_START)
+			hedge_wait_cancel(r);
+	}
+	spin_unlock(&r->shard->lock);
+	if (!direct)
+		hedge_read_put(r);
+}
+
+/*
+ * Starts the first read of the shared queue that can use a free slot. Returns
+ * whether there was one.
+ */
+static bool serve_task(struct hedge *h, const struct hedge_conf *conf, u64 now)
+{
+	u32 legs = READ_ONCE(h->live), slots = 0, among, left;
+	struct hedge_read *r;
+	struct hedge_copy *c;
+	u8 chosen;
+
+	for (left = legs; left; left &= left - 1)
+		if (hedge_leg_has_slot(conf, &h->leg[__ffs(left)]))
+			slots |= BIT(__ffs(left));
+	/* A free slot of a stalled leg serves only when all are stalled. */
+	if (legs & ~h->stalled)
+		slots &= ~h->stalled;
+	if (!slots)
+		return false;
+
+	list_for_each_entry(r, &h->tasks, task) {
+		spin_lock(&r->shard->lock);
+		among = r->usable & slots & ~r->on;
+		if (r->done || !among) {
+			spin_unlock(&r->shard->lock);
+			continue;
+		}
+		hedge_choose_legs(h, conf, r->shard, among, 1, false, &chosen);
+		c = hedge_copy_new(r, HEDGE_ARRIVAL);
+		if (!c || r->starts + 1 >= r->wanted ||
+		    conf->knobs.val[HEDGE_CANCEL] == HEDGE_CANCEL_START)
+			task_remove(r);
+		if (c && !hedge_wait_place(c, &h->leg[chosen], conf, now)) {
+			count_starved(r);
+			task_remove(r);
+			hedge_copy_discard(c);
+		}
+		spin_unlock(&r->shard->lock);
+		return true;
+	}
+	return false;
+}
+
+enum hedge_result {
+	HEDGED,		/* a hedge was sent, or queued */
+	NO_LEG,		/* no leg may take it at this moment */
+	NO_TOKEN,	/* the budget does not allow it at this moment */
+	NEVER,		/* it cannot be hedged any more */
+};
+
+/* Under "arrival" a copy still queued at the timeout goes to the hedge's leg. */
+static bool moves(const struct hedge_read *r, const struct hedge_conf *conf)
+{
+	return r->queued && r->queued->kind == HEDGE_ARRIVAL &&
+	       conf->knobs.val[HEDGE_CANCEL] != HEDGE_CANCEL_NONE;
+}
+
+/* Sends a hedge of an overdue read. Caller holds the home's lock. */
+static enum hedge_result hedge(struct hedge_read *r,
+			       const struct hedge_conf *conf, u64 now)
+{
+	struct hedge *h = r->hedge;
+	u32 among = r->usable & READ_ONCE(h->live) & ~r->on;
+	struct hedge_copy *c;
+	u8 chosen;
+
+	if (!among || r->hedges >= conf->knobs.val[HEDGE_MAX_HEDGES] ||
+	    conf->knobs.val[HEDGE_REPLICATE] == HEDGE_NR)
+		return NEVER;
+	among &= ~h->stalled;
+	if (conf->knobs.val[HEDGE_HEDGE_TO] == HEDGE_IDLE)
+		among = hedge_idle_legs(h, conf, among);
+	if (!among)
+		return NO_LEG;
+	if (!moves(r, conf) && !hedge_budget_pays_now(r->shard)) {
+		count_starved(r);
+		return NO_TOKEN;
+	}
+	hedge_choose_legs(h, conf, r->shard, among, 1, true, &chosen);
+	r->hedges++;
+	if (moves(r, conf)) {
+		c = r->queued;
+		if (!move(c, &h->leg[chosen], conf, now))
+			drop_unpaid(c);
+		return HEDGED;
+	}
+	c = hedge_copy_new(r, HEDGE_HEDGE);
+	if (!c)
+		return NEVER;
+	trace_hedge_reissue(r->id, chosen, r->iter.bi_sector, r->iter.bi_size,
+			    now - r->arrival_ns);
+	if (hedge_wait_place(c, &h->leg[chosen], conf, now))
+		return HEDGED;
+	r->hedges--;
+	hedge_copy_discard(c);
+	count_starved(r);
+	return NO_TOKEN;
+}
+
+/* Hedges overdue reads, the oldest first, as far as legs and budget allow. */
+static void serve_overdue(struct hedge *h, const struct hedge_conf *conf,
+			  u64 now)
+{
+	u32 ready = READ_ONCE(h->live) & ~h->stalled;
+	enum hedge_result result = NEVER;
+	struct hedge_read *r, *next;
+
+	if (conf->knobs.val[HEDGE_HEDGE_TO] == HEDGE_IDLE &&
+	    (h->waiting > h->nr_overdue || !hedge_idle_legs(h, conf, ready)))
+		return;
+	list_for_each_entry_safe(r, next, &h->overdue, late) {
+		spin_lock(&r->shard->lock);
+		/* Nothing out: it failed, and is on its way to another leg. */
+		if (!r->done && (r->out || r->queued)) {
+			result = hedge(r, conf, now);
+			if (result == HEDGED || result == NEVER)
+				late_remove(r);
+		}
+		spin_unlock(&r->shard->lock);
+		if (result == NO_TOKEN)
+			break;
+	}
+}
+
+static void dispatch_locked(struct hedge *h, const struct hedge_conf *conf,
+			    u64 now)
+{
+	struct hedge_leg *leg;
+	u32 shun = shunned(h);
+
+	for (leg = h->leg; leg < h->leg + h->nr_legs; leg++)
+		if (shun & BIT(leg->index))
+			evacuate(leg, conf, now);
+	for (leg = h->leg; leg < h->leg + h->nr_legs; leg++)
+		while (!list_empty(&leg->queue) && hedge_leg_has_slot(conf, leg))
+			serve_first(leg, conf, now);
+	while (h->nr_tasks && serve_task(h, conf, now))
+		;
+	if (h->nr_overdue)
+		serve_overdue(h, conf, now);
+}
+
+/**
+ * hedge_wait_dispatch - start whatever can start
+ * @h: the target
+ *
+ * Context: any.
+ */
+void hedge_wait_dispatch(struct hedge *h)
+{
+	unsigned long flags;
+
+	rcu_read_lock();
+	spin_lock_irqsave(&h->wait_lock, flags);
+	dispatch_locked(h, rcu_dereference(h->conf), ktime_get_ns());
+	spin_unlock_irqrestore(&h->wait_lock, flags);
+	rcu_read_unlock();
+}
+
+/*
+ * Sends a read whose copies are all on stalled legs to one that is not, whatever
+ * budget and idleness say. Caller holds the home's lock.
+ */
+static void rescue(struct hedge_read *r, const struct hedge_conf *conf, u64 now)
+{
+	struct hedge *h = r->hedge;
+	u32 among = r->usable & ~r->on & ~shunned(h);
+	struct hedge_copy *c;
+	u8 chosen;
+
+	if (!among)
+		return;
+	c = hedge_copy_new(r, HEDGE_RESCUE);
+	if (!c)
+		return;
+	hedge_choose_legs(h, conf, r->shard, among, 1, true, &chosen);
+	trace_hedge_reissue(r->id, chosen, r->iter.bi_sector, r->iter.bi_size,
+			    now - r->arrival_ns);
+	hedge_wait_place(c, &h->leg[chosen], conf, now);
+}
+
+/* When the legs of a read are to be looked at next. Caller holds its lock. */
+static u64 next_look(struct hedge_read *r, const struct hedge_conf *conf,
+		     u64 now)
+{
+	u64 next = 0;
+	u32 left;
+
+	if (!conf->rescue_ns || !r->out)
+		return 0;
+	for (left = r->out; left; left &= left - 1) {
+		struct hedge_leg *leg = &r->hedge->leg[__ffs(left)];
+		struct hedge_copy *oldest =
+			list_first_entry(&r->shard->out[leg->index],
+					 struct hedge_copy, out);
+
+		next = max(next, hedge_stall_due(oldest->started_ns,
+						 READ_ONCE(leg->last_done_ns),
+						 conf->rescue_ns));
+	}
+	/* All stalled: there was no leg or no memory for a rescue. */
+	return next > now ? next : now + conf->rescue_ns;
+}
+
+/**
+ * hedge_wait_due - the time of a read has come
+ * @r: the read, taken out of the clock with a reference, which ends here
+ * @now: the time in nanoseconds
+ *
+ * Context: hard interrupt, inside an RCU read section.
+ */
+void hedge_wait_due(struct hedge_read *r, u64 now)
+{
+	struct hedge *h = r->hedge;
+	const struct hedge_conf *conf = rcu_dereference(h->conf);
+	unsigned long flags;
+	bool late = false;
+
+	spin_lock_irqsave(&h->wait_lock, flags);
+	spin_lock(&r->shard->lock);
+	if (!r->done && r->out && !r->queued && !(r->out & ~h->stalled)) {
+		rescue(r, conf, now);
+	} else if (!r->done && r->tau_at && r->tau_at <= now) {
+		r->tau_at = 0;
+		trace_hedge_timeout(r->id, r->out ? __ffs(r->out) : 0,
+				    r->iter.bi_sector, r->iter.bi_size,
+				    now - r->arrival_ns);
+		late_add(r);
+		late = true;
+	}
+	if (r->rescue_at && r->rescue_at <= now)
+		r->rescue_at = next_look(r, conf, now);
+	hedge_clock_set(r);
+	spin_unlock(&r->shard->lock);
+	if (late)
+		dispatch_locked(h, conf, now);
+	spin_unlock_irqrestore(&h->wait_lock, flags);
+	hedge_read_put(r);
+}
