@@ -19,7 +19,7 @@ lag_msg()
 	dmsetup message "$name" 0 "$@"
 }
 
-# lag_law NAME LAW: service times, as law(1) spells them, or off
+# lag_law NAME LAW: service times, as the program law spells them, or off
 lag_law()
 {
 	local name=$1 message messages

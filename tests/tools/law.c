@@ -20,6 +20,7 @@
 
 #define ONE		1000000000.0	/* probability 1 in the table */
 #define MAX_KNOTS	8192		/* as many as dm-lag takes */
+#define MAX_NS		3600e9
 #define STEP		0.08		/* of log(p / (1 - p)) */
 #define PAIRS		64		/* a message */
 
@@ -46,7 +47,7 @@ static const char usage[] =
 "     mix:p,LAW,LAW (the first with probability p)\n"
 "times in ns, us, ms or s: exp:200us, stall:exp:200us,0.02,20ms\n";
 
-static void die(const char *what, const char *where)
+static _Noreturn void die(const char *what, const char *where)
 {
 	fprintf(stderr, "law: %s at '%s'\n%s", what, where, usage);
 	exit(2);
@@ -56,6 +57,10 @@ static void add_knot(struct table *t, double p, double ns)
 {
 	if (t->nr == MAX_KNOTS) {
 		fprintf(stderr, "law: too many quantiles\n");
+		exit(1);
+	}
+	if (!(ns <= MAX_NS)) {
+		fprintf(stderr, "law: a time above an hour\n");
 		exit(1);
 	}
 	t->p[t->nr] = round(p);
@@ -173,35 +178,87 @@ static double erlang_quantile(double p, const struct parameters *par)
 	return low * par->b;
 }
 
-static struct moments det(struct table *t, double p0, double share, double v)
+/* Where a law goes: share of the probabilities, from p0 on. */
+struct place {
+	struct table *table;
+	double p0, share;
+};
+
+/* The first p of a place, and the rest of it */
+static struct place first_part(const struct place *at, double p)
 {
-	add_knot(t, p0, v);
-	add_knot(t, p0 + share, v);
+	return (struct place){ at->table, at->p0, at->share * p };
+}
+
+static struct place second_part(const struct place *at, double p)
+{
+	return (struct place){ at->table, at->p0 + at->share * p,
+			       at->share * (1 - p) };
+}
+
+static struct moments mixture(double p, struct moments a, struct moments b)
+{
+	return (struct moments){ p * a.mean + (1 - p) * b.mean,
+				 p * a.m2 + (1 - p) * b.m2 };
+}
+
+static struct moments put_det(struct place at, double v)
+{
+	add_knot(at.table, at.p0, v);
+	add_knot(at.table, at.p0 + at.share, v);
 	return (struct moments){ v, v * v };
 }
 
-static struct moments expo(struct table *t, double p0, double share, double m)
+static struct moments put_exp(struct place at, double m)
 {
-	cut(t, p0, share, exp_quantile, &(struct parameters){ .a = m });
+	cut(at.table, at.p0, at.share, exp_quantile,
+	    &(struct parameters){ .a = m });
 	return (struct moments){ m, 2 * m * m };
 }
 
-static struct moments erlang(struct table *t, double p0, double share,
-			     double k, double m)
+static struct moments get_law(const char **text, struct place at);
+
+/*
+ * One function a law: reads its parameters, puts it into the table, and returns
+ * the moments that its formula has.
+ */
+
+static struct moments get_det(const char **text, struct place at)
 {
-	cut(t, p0, share, erlang_quantile, &(struct parameters){ k, m / k, 0 });
+	return put_det(at, get_time(text));
+}
+
+static struct moments get_exp(const char **text, struct place at)
+{
+	return put_exp(at, get_time(text));
+}
+
+static struct moments get_erlang(const char **text, struct place at)
+{
+	const char *start = *text;
+	double k = get_number(text), m;
+
+	if (k < 1 || k > 100 || k != floor(k))
+		die("expected 1 to 100 stages", start);
+	get_comma(text);
+	m = get_time(text);
+	cut(at.table, at.p0, at.share, erlang_quantile,
+	    &(struct parameters){ k, m / k, 0 });
 	return (struct moments){ m, m * m * (1 + 1 / k) };
 }
 
-static struct moments uniform(struct table *t, double p0, double share,
-			      double a, double b)
+static struct moments get_uniform(const char **text, struct place at)
 {
-	add_knot(t, p0, a);
-	add_knot(t, p0 + share, b);
+	double a = get_time(text), b;
+
+	get_comma(text);
+	b = get_time(text);
+	add_knot(at.table, at.p0, a);
+	add_knot(at.table, at.p0 + at.share, b);
 	return (struct moments){ (a + b) / 2, (a * a + a * b + b * b) / 3 };
 }
 
-/* The k-th moment of a Pareto law cut off at c. */
+/* The k-th moment of a Pareto law that ends at c. */
 static double pareto_moment(const struct parameters *par, int k)
 {
 	double a = par->a, b = par->b, c = par->c;
@@ -212,113 +269,105 @@ static double pareto_moment(const struct parameters *par, int k)
 	return a * pow(b, a) * (pow(b, k - a) - pow(c, k - a)) / (a - k) / whole;
 }
 
-static struct moments pareto(struct table *t, double p0, double share,
-			     double alpha, double xm, double max)
+static struct moments get_pareto(const char **text, struct place at)
 {
-	struct parameters par = { alpha, xm, max };
+	const char *start = *text;
+	struct parameters par;
 
-	cut(t, p0, share, pareto_quantile, &par);
+	par.a = get_number(text);
+	get_comma(text);
+	par.b = get_time(text);
+	get_comma(text);
+	par.c = get_time(text);
+	if (par.a <= 0 || par.b <= 0 || par.c <= par.b)
+		die("expected alpha > 0 and 0 < xm < max", start);
+	cut(at.table, at.p0, at.share, pareto_quantile, &par);
 	return (struct moments){ pareto_moment(&par, 1), pareto_moment(&par, 2) };
 }
 
-static struct moments mixture(double p, struct moments a, struct moments b)
+static struct moments get_bimodal(const char **text, struct place at)
 {
-	return (struct moments){ p * a.mean + (1 - p) * b.mean,
-				 p * a.m2 + (1 - p) * b.m2 };
-}
-
-static int is(const char **text, const char *name)
-{
-	size_t len = strlen(name);
-
-	if (strncmp(*text, name, len) || (*text)[len] != ':')
-		return 0;
-	*text += len + 1;
-	return 1;
-}
-
-/* Reads a law and puts it into share of the probabilities from p0 on. */
-static struct moments get_law(struct table *t, const char **text, double p0,
-			      double share)
-{
-	const char *start = *text;
+	double a = get_time(text), b, p;
 	struct moments first, second;
-	double a, b, c;
 
-	if (is(text, "det"))
-		return det(t, p0, share, get_time(text));
-	if (is(text, "exp"))
-		return expo(t, p0, share, get_time(text));
-	if (is(text, "erlang")) {
-		a = get_number(text);
-		if (a < 1 || a > 100 || a != floor(a))
-			die("expected 1 to 100 stages", start);
-		get_comma(text);
-		return erlang(t, p0, share, a, get_time(text));
-	}
-	if (is(text, "uniform")) {
-		a = get_time(text);
-		get_comma(text);
-		b = get_time(text);
-		return uniform(t, p0, share, a, b);
-	}
-	if (is(text, "pareto")) {
-		a = get_number(text);
-		get_comma(text);
-		b = get_time(text);
-		get_comma(text);
-		c = get_time(text);
-		if (a <= 0 || b <= 0 || c <= b)
-			die("expected alpha > 0 and 0 < xm < max", start);
-		return pareto(t, p0, share, a, b, c);
-	}
-	if (is(text, "bimodal")) {
-		a = get_time(text);
-		get_comma(text);
-		b = get_time(text);
-		get_comma(text);
-		c = get_probability(text);
-		first = det(t, p0, share * c, a);
-		second = det(t, p0 + share * c, share * (1 - c), b);
-		return mixture(c, first, second);
-	}
-	if (is(text, "hyperexp")) {
-		c = get_probability(text);
-		get_comma(text);
-		a = get_time(text);
-		get_comma(text);
-		b = get_time(text);
-		first = expo(t, p0, share * c, a);
-		second = expo(t, p0 + share * c, share * (1 - c), b);
-		return mixture(c, first, second);
-	}
-	if (is(text, "mix")) {
-		c = get_probability(text);
-		get_comma(text);
-		first = get_law(t, text, p0, share * c);
-		get_comma(text);
-		second = get_law(t, text, p0 + share * c, share * (1 - c));
-		return mixture(c, first, second);
-	}
-	if (is(text, "stall")) {
-		/* the share of the law is known only once the law is read */
-		struct table *skip = calloc(1, sizeof(*skip));
+	get_comma(text);
+	b = get_time(text);
+	get_comma(text);
+	p = get_probability(text);
+	first = put_det(first_part(&at, p), a);
+	second = put_det(second_part(&at, p), b);
+	return mixture(p, first, second);
+}
 
-		if (!skip)
-			die("no memory", start);
-		start = *text;
-		get_law(skip, text, 0, ONE);
-		free(skip);
-		get_comma(text);
-		c = get_probability(text);
-		get_comma(text);
-		b = get_time(text);
-		first = get_law(t, &start, p0, share * (1 - c));
-		second = det(t, p0 + share * (1 - c), share * c, b);
-		return mixture(1 - c, first, second);
+static struct moments get_hyperexp(const char **text, struct place at)
+{
+	double p = get_probability(text);
+	struct moments first, second;
+
+	get_comma(text);
+	first = put_exp(first_part(&at, p), get_time(text));
+	get_comma(text);
+	second = put_exp(second_part(&at, p), get_time(text));
+	return mixture(p, first, second);
+}
+
+static struct moments get_mix(const char **text, struct place at)
+{
+	double p = get_probability(text);
+	struct moments first, second;
+
+	get_comma(text);
+	first = get_law(text, first_part(&at, p));
+	get_comma(text);
+	second = get_law(text, second_part(&at, p));
+	return mixture(p, first, second);
+}
+
+/* The share of the law is known only after the law: it is read twice. */
+static struct moments get_stall(const char **text, struct place at)
+{
+	struct table *unused = calloc(1, sizeof(*unused));
+	const char *law = *text;
+	struct moments first, second;
+	double p, v;
+
+	if (!unused) {
+		perror("law");
+		exit(1);
+	}
+	get_law(text, (struct place){ unused, 0, ONE });
+	free(unused);
+	get_comma(text);
+	p = get_probability(text);
+	get_comma(text);
+	v = get_time(text);
+	first = get_law(&law, first_part(&at, 1 - p));
+	second = put_det(second_part(&at, 1 - p), v);
+	return mixture(1 - p, first, second);
+}
+
+static struct moments get_law(const char **text, struct place at)
+{
+	static const struct {
+		const char *name;
+		struct moments (*get)(const char **text, struct place at);
+	} laws[] = {
+		{ "det:", get_det }, { "exp:", get_exp },
+		{ "erlang:", get_erlang }, { "uniform:", get_uniform },
+		{ "pareto:", get_pareto }, { "bimodal:", get_bimodal },
+		{ "hyperexp:", get_hyperexp }, { "mix:", get_mix },
+		{ "stall:", get_stall },
+	};
+
+	for (size_t i = 0; i < sizeof(laws) / sizeof(*laws); i++) {
+		size_t len = strlen(laws[i].name);
+
+		if (!strncmp(*text, laws[i].name, len)) {
+			*text += len;
+			return laws[i].get(text, at);
+		}
 	}
 	die("expected a law", *text);
-	return (struct moments){ 0, 0 };
 }
 
 /* Between two knots the time is uniform. */
@@ -360,7 +409,7 @@ int main(int argc, char **argv)
 	}
 
 	text = argv[1 + moments];
-	law = get_law(&table, &text, 0, ONE);
+	law = get_law(&text, (struct place){ &table, 0, ONE });
 	if (*text)
 		die("expected the end", text);
 
