@@ -129,7 +129,7 @@ struct hedge_leg {
 
 	struct workqueue_struct *wq;
 	struct work_struct work;
-	spinlock_t todo_lock;
+	spinlock_t todo_lock;		/* covers todo and writes */
 	struct list_head todo;
 	struct bio_list writes;
 
@@ -294,7 +294,7 @@ struct hedge_bounce {
  */
 struct hedge_shard {
 	struct hedge *hedge;
-	spinlock_t lock;
+	spinlock_t lock;		/* covers clock, out and the reads */
 	struct timerqueue_head clock;
 	struct hrtimer timer;
 	ktime_t armed_ns;

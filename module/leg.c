@@ -107,9 +107,7 @@ void hedge_leg_event(struct work_struct *work)
 
 	for (i = 0; i < h->nr_legs; i++) {
 		struct hedge_leg *leg = &h->leg[i];
-		char action[] = "DM_ACTION=HEDGE_LEG_CHANGED";
-		char number[32], device[32], state[64];
-		char *envp[] = { action, number, device, state, NULL };
+		char number[32], device[32], state[64], *envp[4];
 
 		if (!test_and_clear_bit(i, &h->changed))
 			continue;
@@ -119,6 +117,10 @@ void hedge_leg_event(struct work_struct *work)
 		snprintf(state, sizeof(state), "DM_HEDGE_STATE=%c%s",
 			 hedge_leg_health_char(leg),
 			 READ_ONCE(h->stalled) & BIT(i) ? " stalled" : "");
+		envp[0] = number;
+		envp[1] = device;
+		envp[2] = state;
+		envp[3] = NULL;
 		kobject_uevent_env(&disk_to_dev(disk)->kobj, KOBJ_CHANGE, envp);
 	}
 	dm_table_event(h->ti->table);

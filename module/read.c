@@ -226,6 +226,27 @@ static void arrive(struct hedge_read *r, const struct hedge_conf *conf,
 		hedge_wait_clock(r, conf);
 }
 
+/* Sends a new read on its way, under the lock of its home. */
+static bool arrive_home(struct hedge_read *r, const struct hedge_conf *conf,
+			bool copyable, struct send_list *send)
+{
+	struct hedge_shard *shard = r->shard;
+	unsigned long flags;
+	bool remapped;
+
+	spin_lock_irqsave(&shard->lock, flags);
+	r->id = shard->next_id++;
+	if (copyable)
+		hedge_budget_earn(shard, conf);
+	trace_hedge_read(r->id, r->iter.bi_sector, r->iter.bi_size,
+			 r->arrival_ns, r->direct);
+	arrive(r, conf, send);
+	/* A direct read that waits may be gone once the lock is released. */
+	remapped = r->direct && send->nr;
+	spin_unlock_irqrestore(&shard->lock, flags);
+	return remapped;
+}
+
 /**
  * hedge_read_map - take a read
  * @h: the target
@@ -240,8 +261,7 @@ int hedge_read_map(struct hedge *h, struct bio *bio)
 {
 	struct send_list send = { .nr = 0 };
 	const struct hedge_conf *conf;
-	bool copyable, remapped, slots;
-	struct hedge_shard *shard;
+	bool copyable, remapped;
 	struct hedge_read *r;
 	unsigned long flags;
 	unsigned int i;
@@ -250,23 +270,13 @@ int hedge_read_map(struct hedge *h, struct bio *bio)
 	conf = rcu_dereference(h->conf);
 	hedge_count(h, HEDGE_READS);
 	r = read_new(h, conf, bio, ktime_get_ns(), &copyable);
-	shard = r->shard;
-	slots = conf->knobs.val[HEDGE_QUEUE_DEPTH];
-	local_irq_save(flags);
-	if (slots)
-		spin_lock(&h->wait_lock);
-	spin_lock(&shard->lock);
-	r->id = shard->next_id++;
-	if (copyable)
-		hedge_budget_earn(shard, conf);
-	trace_hedge_read(r->id, r->iter.bi_sector, r->iter.bi_size,
-			 r->arrival_ns, r->direct);
-	arrive(r, conf, &send);
-	remapped = r->direct && send.nr;
-	spin_unlock(&shard->lock);
-	if (slots)
-		spin_unlock(&h->wait_lock);
-	local_irq_restore(flags);
+	if (conf->knobs.val[HEDGE_QUEUE_DEPTH]) {
+		spin_lock_irqsave(&h->wait_lock, flags);
+		remapped = arrive_home(r, conf, copyable, &send);
+		spin_unlock_irqrestore(&h->wait_lock, flags);
+	} else {
+		remapped = arrive_home(r, conf, copyable, &send);
+	}
 	rcu_read_unlock();
 
 	/* From here on the read may be gone, but for what is to be sent. */

@@ -64,9 +64,12 @@ int hedge_region_start(struct hedge *h)
 		return r;
 	}
 	if (!hedge_region_in_sync(h)) {
-		DMERR("%s: the log has %llu of %llu regions in sync: the legs would need a resync, which is not supported; make them equal and start with a new log and nosync",
-		      name, (u64)log->type->get_sync_count(log),
-		      (u64)h->nr_regions);
+		DMERR("%s: the log has %llu of %llu regions in sync", name,
+		      (u64)log->type->get_sync_count(log), (u64)h->nr_regions);
+		DMERR("%s: the legs would need a resync, which is not supported",
+		      name);
+		DMERR("%s: make them equal, and start with a new log and nosync",
+		      name);
 		return -EINVAL;
 	}
 	if (!log_on_disk(h))

@@ -97,9 +97,8 @@ static unsigned int status_ima(struct hedge *h, char *result,
 	DMEMIT_TARGET_NAME_VERSION(h->ti->type);
 	DMEMIT(",nr_mirrors=%u", h->nr_legs);
 	for (i = 0; i < h->nr_legs; i++)
-		DMEMIT(",mirror_device_%u=%s,mirror_device_%u_offset=%llu,mirror_device_%u_status=%c",
+		DMEMIT(",mirror_device_%u=%s,mirror_device_%u_status=%c",
 		       i, h->leg[i].dev->name, i,
-		       (unsigned long long)h->leg[i].offset, i,
 		       hedge_leg_health_char(&h->leg[i]));
 	DMEMIT(",handle_errors=%c,keep_log=%c", h->handle_errors ? 'y' : 'n',
 	       h->keep_log ? 'y' : 'n');

@@ -13,6 +13,11 @@
 
 #include "hedge.h"
 
+#define EXPECTED_LOG \
+	"Expected core <region size> [sync|nosync] or disk <device> <region size> [sync|nosync]"
+#define EXPECTED_FEATURE \
+	"Expected handle_errors, keep_log, leg, or the name of an attribute"
+
 /* Tells which word is wrong; ti->error tells what would be right. */
 static int refuse(struct hedge *h, const char *word, char *expected)
 {
@@ -55,8 +60,7 @@ static int parse_log_args(struct hedge *h, unsigned int argc, char **argv)
 	int r;
 
 	if (argc < 1 || argc > 2)
-		return refuse(h, NULL,
-			      "Expected log arguments: core <region size> [sync|nosync], or disk <device> <region size> [sync|nosync]");
+		return refuse(h, NULL, EXPECTED_LOG);
 	r = parse_region_size(h, argv[0]);
 	if (r)
 		return r;
@@ -84,8 +88,7 @@ static int parse_log(struct hedge *h, struct dm_arg_set *as)
 			      "Expected as many log arguments as were announced");
 	skip = !strcmp(type, "disk");
 	if (nr <= skip)
-		return refuse(h, NULL,
-			      "Expected log arguments: core <region size> [sync|nosync], or disk <device> <region size> [sync|nosync]");
+		return refuse(h, NULL, EXPECTED_LOG);
 	r = parse_log_args(h, nr - skip, as->argv + skip);
 	if (r)
 		return r;
@@ -189,12 +192,10 @@ static int parse_feature(struct hedge *h, struct hedge_conf *conf,
 	/* A policy gives values to other knobs, so it has its turn first. */
 	if (policy != (leg < 0 && !strcmp(attribute, "policy")))
 		return leg < 0 && hedge_knob_find(attribute) < 0 ?
-			refuse(h, attribute,
-			       "Expected a feature: handle_errors, keep_log, leg, or the name of an attribute") : 0;
+			refuse(h, attribute, EXPECTED_FEATURE) : 0;
 	r = hedge_conf_word(h, conf, leg, attribute, value);
 	if (r == -ENOENT)
-		return refuse(h, attribute, leg < 0 ?
-			      "Expected a feature: handle_errors, keep_log, leg, or the name of an attribute" :
+		return refuse(h, attribute, leg < 0 ? EXPECTED_FEATURE :
 			      "Expected an attribute of a leg: weight, hedge_weight or timeout_us");
 	if (r)
 		return refuse(h, value,
@@ -249,7 +250,7 @@ unsigned int hedge_table_nr_legs(struct dm_target *ti, unsigned int argc,
 
 	if (argc < 2 || hedge_parse_u32(argv[1], 0, U16_MAX, &log_args) ||
 	    argc < 3 + log_args) {
-		ti->error = "Expected <log_type> <#log_args> <log_arg>... <#legs> {<dev> <offset>}...";
+		ti->error = "Expected <log_type> <#log_args> <log_arg>... <#legs> {<dev> <offset>}";
 		return 0;
 	}
 	if (hedge_parse_u32(argv[2 + log_args], 2, HEDGE_MAX_LEGS, &legs)) {

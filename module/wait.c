@@ -16,8 +16,9 @@
  * hedge_wait_dispatch() starts whatever can start. It is called whenever
  * something changes that may let a read go on: a copy ended, a read arrived
  * (which fills the budget), a leg stalled or answered again, a setting changed.
- * A completion counts itself out before it looks at hedge->waiting, and whoever
- * makes a read wait counts it in before dispatching, so none is forgotten.
+ * A completion frees its slot before it looks at hedge->waiting, and whoever
+ * makes a read wait counts it in before looking at the slots again, each with a
+ * full barrier between, so none is forgotten.
  *
  * What starts here is handed to the worker of its leg: the caller may be a timer
  * or a completion, which must not submit.
@@ -25,6 +26,13 @@
 #include "hedge.h"
 #include "core/stall.h"
 #include "trace.h"
+
+static void count_waiting(struct hedge *h, int n)
+{
+	WRITE_ONCE(h->waiting, h->waiting + n);
+	/* Pairs with the barrier in hedge_leg_answered(). */
+	smp_mb();
+}
 
 /**
  * hedge_wait_enqueue - let a copy wait for a slot of its leg
@@ -49,7 +57,7 @@ void hedge_wait_enqueue(struct hedge_copy *c, struct hedge_leg *leg)
 	else
 		list_add_tail(&c->list, &leg->queue);
 	leg->queued++;
-	r->hedge->waiting++;
+	count_waiting(r->hedge, 1);
 }
 
 static void dequeue(struct hedge_copy *c)
@@ -62,7 +70,7 @@ static void dequeue(struct hedge_copy *c)
 	*p = c->next_queued;
 	list_del(&c->list);
 	c->leg->queued--;
-	r->hedge->waiting--;
+	count_waiting(r->hedge, -1);
 	r->on &= ~BIT(c->leg->index);
 }
 
@@ -82,7 +90,10 @@ bool hedge_wait_place(struct hedge_copy *c, struct hedge_leg *leg,
 {
 	if (!hedge_leg_has_slot(conf, leg)) {
 		hedge_wait_enqueue(c, leg);
-		return true;
+		if (!hedge_leg_has_slot(conf, leg))
+			return true;
+		/* It came free just now, and nobody else may know. */
+		dequeue(c);
 	}
 	if (!hedge_copy_start(c, leg, conf, now))
 		return false;
@@ -102,7 +113,7 @@ void hedge_wait_task(struct hedge_read *r)
 
 	list_add_tail(&r->task, &h->tasks);
 	h->nr_tasks++;
-	h->waiting++;
+	count_waiting(h, 1);
 }
 
 static void task_remove(struct hedge_read *r)
@@ -111,7 +122,7 @@ static void task_remove(struct hedge_read *r)
 		return;
 	list_del_init(&r->task);
 	r->hedge->nr_tasks--;
-	r->hedge->waiting--;
+	count_waiting(r->hedge, -1);
 }
 
 static void late_add(struct hedge_read *r)
@@ -122,7 +133,7 @@ static void late_add(struct hedge_read *r)
 		return;
 	list_add_tail(&r->late, &h->overdue);
 	h->nr_overdue++;
-	h->waiting++;
+	count_waiting(h, 1);
 }
 
 static void late_remove(struct hedge_read *r)
@@ -131,7 +142,7 @@ static void late_remove(struct hedge_read *r)
 		return;
 	list_del_init(&r->late);
 	r->hedge->nr_overdue--;
-	r->hedge->waiting--;
+	count_waiting(r->hedge, -1);
 }
 
 /**

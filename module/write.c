@@ -18,14 +18,13 @@
 #include "hedge.h"
 
 /**
- * struct hedge_write - a write
+ * struct hedge_write - a write; a struct bio for each leg follows it
  * @hedge: the target
  * @parent: the bio to end
  * @pending: clones that have not ended
  * @sent: bit for each leg that it goes to
  * @failed: bit for each leg on which it failed
  * @status: one of the errors
- * @clone: for each leg
  */
 struct hedge_write {
 	struct hedge *hedge;
@@ -34,8 +33,12 @@ struct hedge_write {
 	unsigned long sent;
 	unsigned long failed;
 	blk_status_t status;
-	struct bio clone[];
 };
+
+static struct bio *write_clone(struct hedge_write *w, unsigned int leg)
+{
+	return (struct bio *)(w + 1) + leg;
+}
 
 /**
  * hedge_write_size - size of a write's per-bio data
@@ -57,7 +60,7 @@ static void uninit_clones(struct hedge_write *w, unsigned long mask)
 	unsigned int i;
 
 	for_each_set_bit(i, &mask, HEDGE_MAX_LEGS)
-		bio_uninit(&w->clone[i]);
+		bio_uninit(write_clone(w, i));
 }
 
 static blk_status_t held_status(struct hedge *h)
@@ -164,7 +167,7 @@ static void clone_endio(struct bio *clone)
 
 	rcu_read_lock();
 	if (unlikely(status)) {
-		set_bit(clone - w->clone, &w->failed);
+		set_bit(clone - write_clone(w, 0), &w->failed);
 		WRITE_ONCE(w->status, status);
 	}
 	if (atomic_dec_and_test(&w->pending)) {
@@ -181,7 +184,7 @@ static void clone_endio(struct bio *clone)
 static int clone_init(struct hedge_write *w, struct bio *bio,
 		      struct hedge_leg *leg)
 {
-	struct bio *clone = &w->clone[leg->index];
+	struct bio *clone = write_clone(w, leg->index);
 
 	if (bio_init_clone(leg->dev->bdev, clone, bio, GFP_NOWAIT))
 		return -ENOMEM;
@@ -217,15 +220,15 @@ static int clone_all(struct hedge_write *w, struct bio *bio)
  */
 static void submit_all(struct hedge_write *w)
 {
-	struct bio *first = &w->clone[__ffs(w->sent)];
+	struct bio *first = write_clone(w, __ffs(w->sent));
 	unsigned long others = w->sent & (w->sent - 1);
 	struct bio *parent = w->parent;
 	unsigned int i;
 
 	dm_submit_bio_remap(parent, first);
 	for_each_set_bit(i, &others, HEDGE_MAX_LEGS) {
-		bio_clone_blkg_association(&w->clone[i], first);
-		submit_bio_noacct(&w->clone[i]);
+		bio_clone_blkg_association(write_clone(w, i), first);
+		submit_bio_noacct(write_clone(w, i));
 	}
 }
 
@@ -265,6 +268,6 @@ int hedge_write_map(struct hedge *h, struct bio *bio)
 	}
 	sent = w->sent;
 	for_each_set_bit(i, &sent, h->nr_legs)
-		hedge_leg_send_bio(&h->leg[i], &w->clone[i]);
+		hedge_leg_send_bio(&h->leg[i], write_clone(w, i));
 	return DM_MAPIO_SUBMITTED;
 }

@@ -18,6 +18,7 @@
 #else
 
 #include <errno.h>
+#include <stdarg.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -33,9 +34,22 @@ typedef int64_t s64;
 #define min(a, b) ((a) < (b) ? (a) : (b))
 #define max(a, b) ((a) > (b) ? (a) : (b))
 #define div64_u64(a, b) ((a) / (b))
-#define hweight32(a) __builtin_popcount(a)
-#define scnprintf snprintf
+#define hweight32(a) ((unsigned int)__builtin_popcount(a))
 #define ARRAY_SIZE(a) (sizeof(a) / sizeof((a)[0]))
+
+/* As the kernel's: returns what was written, so that sums never pass @size. */
+static inline int scnprintf(char *buf, size_t size, const char *format, ...)
+{
+	va_list args;
+	int n;
+
+	if (!size)
+		return 0;
+	va_start(args, format);
+	n = vsnprintf(buf, size, format, args);
+	va_end(args);
+	return n < (int)size ? n : (int)size - 1;
+}
 
 #endif
 
