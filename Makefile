@@ -1,5 +1,71 @@
 # SPDX-License-Identifier: GPL-2.0
-KVER ?= $(shell ls /lib/modules 2>/dev/null | tail -1)
-KDIR ?= /lib/modules/$(KVER)/build
+#
+# Everything is done from here; `make help' says what.
+
+# The headers of the running kernel if they are there, else the newest installed.
+KDIR ?= $(lastword $(sort $(wildcard /lib/modules/*/build)) \
+	  $(wildcard /lib/modules/$(shell uname -r)/build))
+ifdef KERNELRELEASE
+# Called as `make KERNELRELEASE=<version>', not by the kernel's own build.
+KDIR := /lib/modules/$(KERNELRELEASE)/build
+endif
+
+all: module userspace
+
+help:
+	@echo 'make                 the module and the tools'
+	@echo 'make module          dm-hedge.ko for KDIR=$(KDIR)'
+	@echo '                     (or for KERNELRELEASE=<version>)'
+	@echo 'make userspace       hedgectl'
+	@echo 'make install         both, to INSTALL_MOD_PATH and DESTDIR'
+	@echo
+	@echo 'These install on Debian 12 what they need and is missing:'
+	@echo 'make demo            what hedging does to the tail, measured by fio'
+	@echo 'make check           all quick tests'
+	@echo 'make check-debug     the kernel tests on a kernel full of checks'
+	@echo 'make shell           a shell in a virtual machine with the module'
+	@echo 'make deps            only install'
+	@echo 'make clean           remove what was built'
+
 module:
-	$(MAKE) -C $(KDIR) M=$(CURDIR) W=1
+	$(MAKE) -C $(KDIR) M=$(CURDIR) modules
+
+userspace:
+	$(MAKE) -C userspace
+
+install: module userspace
+	$(MAKE) -C $(KDIR) M=$(CURDIR) modules_install
+	$(MAKE) -C userspace install
+
+deps:
+	tests/vm/deps
+
+# Make variables that depend on what deps installs are read by a new make.
+built: deps
+	$(MAKE) module
+	$(MAKE) userspace
+	$(MAKE) -C tests/lag
+	$(MAKE) -C tests/tools
+
+demo: built
+	tests/bench/demo
+
+check: deps
+	$(MAKE) built
+	tests/check
+
+check-debug: built
+	tests/kselftest/run.sh --rig debug
+
+shell: built
+	tests/vm/shell
+
+clean:
+	$(MAKE) -C $(KDIR) M=$(CURDIR) clean
+	$(MAKE) -C userspace clean
+	$(MAKE) -C tests/lag clean
+	$(MAKE) -C tests/tools clean
+	$(MAKE) -C tests/unit clean
+
+.PHONY: all help module userspace install deps built demo check check-debug \
+	shell clean

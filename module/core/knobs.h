@@ -39,15 +39,20 @@ enum hedge_knob {
 };
 
 enum { HEDGE_ANY, HEDGE_IDLE };
+
 enum { HEDGE_CANCEL_COMPLETE, HEDGE_CANCEL_START, HEDGE_CANCEL_NONE };
+
 enum { HEDGE_FROM_START, HEDGE_FROM_ARRIVAL };
+
 enum hedge_balance {
 	HEDGE_BALANCE_LATENCY,
 	HEDGE_BALANCE_JSQ,
 	HEDGE_BALANCE_RANDOM,
 	HEDGE_BALANCE_ROUND_ROBIN,
 };
+
 enum { HEDGE_QUEUE_SHARED, HEDGE_QUEUE_LEGS };
+
 enum { HEDGE_LPR, HEDGE_NR };
 
 /* Values of timeout_us beside microseconds. */

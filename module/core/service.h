@@ -29,7 +29,7 @@ static inline u32 hedge_service_update(u32 service_us, u64 sample_ns)
 	u64 sample = max(sample_ns >> 10, (u64)1);
 	u64 next;
 
-	sample = min(sample, (u64)HEDGE_SERVICE_MAX_US);
+	sample = min_t(u64, sample, HEDGE_SERVICE_MAX_US);
 	if (!service_us)
 		return sample;
 	sample = min(sample, 4 * (u64)service_us);
@@ -42,7 +42,7 @@ static inline u32 hedge_service_update(u32 service_us, u64 sample_ns)
 		next = service_us - ((service_us - sample +
 				      (1 << HEDGE_SERVICE_SHIFT) - 1) >>
 				     HEDGE_SERVICE_SHIFT);
-	return min(next, (u64)HEDGE_SERVICE_MAX_US);
+	return min_t(u64, next, HEDGE_SERVICE_MAX_US);
 }
 
 /**
