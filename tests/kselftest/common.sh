@@ -311,6 +311,9 @@ put() { echo "$2" >"$SYS/$1"; }
 # The preset in force: the word in brackets.
 current() { local all; all=$(get "$1"); all=${all#*[}; echo "${all%%]*}"; }
 
+# All presets that this module has.
+presets() { local all; all=$(get policy); all=${all//[\[\]]/}; echo "${all/custom/}"; }
+
 # sum ATTRIBUTE: of all legs.
 sum()
 {

@@ -12,24 +12,25 @@ legs_brd 2 16
 lag_leg 0
 lag_leg 1
 
-policies='rnd jsq slb slb-arrival coc fcfs-lpr'
-
-# loaded POLICY FEATURE...: leg I has failed while 200 reads were made.
 create_filled()
 {
-	hedge_create policy "$@" rescue_us 100000
+	hedge_create policy "$@"
 	fill_legs
 }
 
+hedge_create
+policies=$(presets)
+hedge_remove
 for policy in $policies; do
-	create_filled "$policy" timeout_us 2000
+	create_filled "$policy"
+	[ "$(get timeout_us)" = off ] || put timeout_us 2000
 	lag 0 error 1
 	check "$policy, one leg fails: data is right" load read "$DEV" --count "$(scaled 100)" --verify
 	check_eq "$policy, one leg fails: no read does" "$(field errors "$OUTPUT")" 0
 	check_num "$policy, one leg fails: it is counted" "$(get legs/0/errors) > 0"
 	check_eq "$policy, one leg fails: the other is innocent" "$(get legs/1/errors)" 0
 	check_match "$policy, one leg fails: health" "$(health)" '^RA'
-	[ "$policy" = coc ] ||
+	[ "$(get copies)" != 1 ] ||
 		check_num "$policy, one leg fails: reads were retried" "$(get stats/retried) > 0"
 
 	lag 1 error 1

@@ -19,14 +19,14 @@ check_fails "control: stale reads are seen" \
 check_match "control: as stale" "$OUTPUT" 'stale=[1-9]'
 
 hedge_create
-for policy in rnd jsq slb slb-arrival coc fcfs-lpr; do
+for policy in $(presets); do
 	for depth in 0 2; do
 		put policy $policy
 		put queue_depth $depth
 		put timeout_us 500
 		put budget_pct 100
 		check "$policy, queue_depth $depth: every read is new enough" \
-			linear "$DEV" --seconds $((2 * SCALE)) --ops "$(scaled 4000)"
+			linear "$DEV" --seconds $((2 * SCALE)) --ops "$(scaled 2000)"
 		check_num "$policy, queue_depth $depth: reads met writes" \
 			"$(field overlapped "$OUTPUT") > 20"
 		check "$policy, queue_depth $depth: legs agree afterwards" legs_equal

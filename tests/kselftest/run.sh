@@ -8,7 +8,8 @@
 # The modules are taken as they were built: by default module/dm-hedge.ko and
 # tests/lag/dm-lag.ko, and for the debug rig copies of their sources that are
 # built here against that rig's kernel. Environment: SCALE (see common.sh; the debug
-# rig has 4), LIMIT (seconds for each test), KERNEL (a directory as for tests/vm/run).
+# rig has 4), LIMIT (seconds for each test), KERNEL (a directory as for tests/vm/run),
+# KLOG (a file for the guest's kernel log).
 
 set -euo pipefail
 
@@ -28,6 +29,7 @@ done
 out=$(mktemp -d)
 trap 'rm -rf "$out"' EXIT
 options=(--mem 1536)
+[ -z "${KLOG:-}" ] || options+=(--log "$KLOG")
 [ -z "${KERNEL:-}" ] || options+=(--kernel "$KERNEL")
 
 # The debug kernel's modules are built in a copy, so that those for the stock
@@ -86,7 +88,7 @@ guest()
 }
 
 status=0
-guest "$rig" $((1800 * ${SCALE:-1})) -- "$@" || status=$?
+guest "$rig" $(((60 + 100 * ($# ? 2 * $# : 18)) * ${SCALE:-1})) -- "$@" || status=$?
 
 # The clock once more, where time can be trusted.
 if [ "$rig" = fast ] && [[ $# -eq 0 || " $* " == *" clock "* ]]; then

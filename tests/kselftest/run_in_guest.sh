@@ -29,7 +29,6 @@ if [ ${#tests[@]} -eq 0 ]; then
 fi
 
 passed=0 failed=0 skipped=0 number=0 bad=()
-exec 3>&1
 
 # What a test that was killed has left.
 tidy()
@@ -48,7 +47,12 @@ for t in "${tests[@]}"; do
 	start=$SECONDS status=0
 	limit=$(sed -n 's/^# limit: //p' "$t.sh")
 	limit=$((${LIMIT:-${limit:-120}} * SCALE))
-	timeout -k 20 $limit bash "./$t.sh" 2>&1 | sed -u 's/^/    /' >&3 || status=${PIPESTATUS[0]}
+	# Not a pipe: a process that hangs in a stuck leg would keep it open, and
+	# only tidy() lets it go on.
+	exec 3> >(sed -u 's/^/    /')
+	printer=$!
+	timeout -k 10 $limit bash "./$t.sh" >&3 2>&1 3>&- || status=$?
+	exec 3>&-
 	seconds=$((SECONDS - start))
 	why=''
 	case $status in
@@ -57,6 +61,7 @@ for t in "${tests[@]}"; do
 	*) why="exit status $status" ;;
 	esac
 	tidy || why+="${why:+, }left something behind"
+	wait $printer || :
 	faults=$(dmesg | sed "1,/$mark/d" | grep -E "$FAULTS" | head -n 5 || :)
 	[ -z "$faults" ] || why+="${why:+, }the kernel log shows a fault"
 	if [ "$why" ]; then

@@ -5,6 +5,7 @@
 # policy, with and without slots, the clock from start and from arrival; later reads
 # avoid it; oldest_us grows; writes wait; bounce memory stays in its bounds; and
 # when the leg goes on, every copy is accounted for. Needs dm-lag.
+# limit: 180
 
 . "$(dirname "$0")/common.sh"
 need_hedge
@@ -29,9 +30,7 @@ one_case()
 	put policy "$policy"
 	put queue_depth "$depth"
 	put timeout_from "$from"
-	case $policy in
-	slb | slb-arrival | fcfs-lpr) put timeout_us 2000 ;;
-	esac
+	[ "$(get timeout_us)" = off ] || put timeout_us 2000
 
 	load read "$DEV" --threads 2 --count 20 >/dev/null	# both legs known
 	lag 1 stuck 1
@@ -55,9 +54,12 @@ one_case()
 
 stalled() { [ "$(get legs/1/stalled)" = "$1" ]; }
 
-for policy in rnd jsq slb slb-arrival coc fcfs-lpr; do
+for policy in $(presets); do
+	put policy "$policy"
+	froms=start		# without a timeout there is nothing to start
+	[ "$(get timeout_us)" = off ] || froms='start arrival'
 	for depth in 0 1; do
-		for from in start arrival; do
+		for from in $froms; do
 			one_case
 		done
 	done

@@ -38,7 +38,7 @@ done
 # an id comes after its hedge_read.
 check "the ids tie them" awk '
 	!/hedge_leg_state/ {
-		match($0, /id=[0-9]+/); id = substr($0, RSTART, RLENGTH)
+		match($0, / id=[0-9a-f]+/); id = substr($0, RSTART, RLENGTH)
 		if (!id) { print "no id: " $0; bad = 1; next }
 		if (/hedge_read:/) { if (seen[id]++) { print "twice: " $0; bad = 1 } }
 		else if (!(id in seen)) { print "before its hedge_read: " $0; bad = 1 }
