@@ -259,7 +259,7 @@ done
 # --- hist ----------------------------------------------------------------------------
 
 run 0 hist hedgectl hist vol
-says hist "p99_9"
+says hist "p99\.9 "
 says hist "#"
 check_eq "hist: reads" "$(hedgectl hist vol | awk '$1 == "all" { print $3 }')" "$(sum reads)"
 json hist 'length' 2 hedgectl hist vol --json

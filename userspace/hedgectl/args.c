@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The words of a command line. Each command has a table of its options, from which both the parser and --help are
- * made, so that they can not disagree. Options may stand anywhere; "--" ends them.
+ * The words of a command line. Each command has a table of its options, from which both the parser
+ * and --help are made, so that they can not disagree. Options may stand anywhere; "--" ends them.
  */
 #include <getopt.h>
 #include <stdio.h>
@@ -13,7 +13,7 @@
 static const struct option_def common[] = {
 	{ "json", NULL, "print JSON" },
 	{ "help", NULL, "print this and exit" },
-	{ NULL, NULL, NULL }
+	{ NULL, NULL, NULL },
 };
 
 /* The n-th option of a command, the common ones last. */
@@ -38,8 +38,8 @@ static int count_options(const struct command *command)
 
 static enum exit_status usage_error(const struct command *command)
 {
-	fprintf(stderr, "usage: hedgectl %s %s\n(hedgectl %s --help says more)\n", command->name, command->synopsis,
-		command->name);
+	fprintf(stderr, "usage: hedgectl %s %s\n(hedgectl %s --help says more)\n", command->name,
+		command->synopsis, command->name);
 	return USAGE;
 }
 
@@ -81,7 +81,8 @@ enum exit_status args_parse(const struct command *command, int argc, char **argv
 	if (args->nr_operands < command->min_operands)
 		fail("%s: too few operands", command->name);
 	else if (args->nr_operands > command->max_operands)
-		fail("%s: unexpected operand \"%s\"", command->name, args->operands[command->max_operands]);
+		fail("%s: unexpected operand \"%s\"", command->name,
+		     args->operands[command->max_operands]);
 	else
 		return DONE;
 	return usage_error(command);
@@ -117,7 +118,8 @@ int args_target(const struct args *args, int *target)
 	if (!text)
 		return 0;
 	if (parse_number(text, &value) || value > 10000) {
-		fail("--target %s: not a number of a target; 0 is the first hedge target of the table", text);
+		fail("--target %s: not a number of a target; 0 is the first hedge target of the table",
+		     text);
 		return -1;
 	}
 	*target = (int)value;
@@ -128,7 +130,8 @@ void command_help(const struct command *command)
 {
 	const struct option_def *option;
 
-	printf("usage: hedgectl %s %s\n\n%s.\n", command->name, command->synopsis, command->summary);
+	printf("usage: hedgectl %s %s\n\n%s.\n", command->name, command->synopsis,
+	       command->summary);
 	if (command->details)
 		printf("\n%s\n", command->details);
 	printf("\noptions:\n");

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The spellings of attributes on the command line: ATTR=VALUE, and leg:<i>.ATTR=VALUE for those of a leg. tau is
- * another name of timeout_us. The unit of an attribute is the end of its name, and its value may be given in
- * another one: timeout_us=2ms, max_copy_kb=1M.
- * Words (auto, off, names) go to the kernel as they are: it is the one to judge them.
+ * The spellings of attributes on the command line: ATTR=VALUE, and leg:<i>.ATTR=VALUE for those of
+ * a leg. tau is another name of timeout_us. The unit of an attribute is the end of its name, and
+ * its value may be given in another one: timeout_us=2ms, max_copy_kb=1M. Words (auto, off, names)
+ * go to the kernel as they are: it is the one to judge them.
  */
 #include <ctype.h>
 #include <inttypes.h>
@@ -35,14 +35,14 @@ static const struct attr target_attrs[] = {
 	{ "bounce_mb", "a size of 1M to 16G (32M)" },
 	{ "queue", "shared or legs" },
 	{ "replicate", "lpr or nr" },
-	{ NULL, NULL }
+	{ NULL, NULL },
 };
 
 static const struct attr leg_attrs[] = {
 	{ "weight", "0 (avoid) to 1000" },
 	{ "hedge_weight", "0 (avoid) to 1000" },
 	{ "timeout_us", "inherit, off or a time of 1us to 100s (2ms)" },
-	{ NULL, NULL }
+	{ NULL, NULL },
 };
 
 static const struct attr *attr_find(int leg, const char *name)
@@ -72,7 +72,8 @@ static void fail_unknown(int leg, const char *name)
 		free(known);
 		known = longer;
 	}
-	fail("there is no attribute \"%s\" of a %s; there are: %s", name, leg < 0 ? "volume" : "leg", known);
+	fail("there is no attribute \"%s\" of a %s; there are: %s", name,
+	     leg < 0 ? "volume" : "leg", known);
 	free(known);
 }
 
@@ -83,7 +84,10 @@ static bool ends_in(const char *name, const char *end)
 	return n >= m && !strcmp(name + n - m, end);
 }
 
-/* The value in the unit of the attribute; NULL if it can not be: not a number with a unit, or not whole. */
+/*
+ * The value in the unit of the attribute; NULL if it can not be: not a number with a unit, or not
+ * whole.
+ */
 static char *convert(const char *name, const char *text)
 {
 	uint64_t value, unit = 1;
@@ -112,7 +116,8 @@ static int parse_leg(const char **text, int *leg)
 		return 0;
 	digit = (*text)[4];
 	if (digit < '0' || digit >= '0' + MAX_LEGS || (*text)[5] != '.') {
-		fail("\"%s\": expected leg:<number>.ATTR=VALUE, the number 0 to %d", *text, MAX_LEGS - 1);
+		fail("\"%s\": expected leg:<number>.ATTR=VALUE, the number 0 to %d", *text,
+		     MAX_LEGS - 1);
 		return -1;
 	}
 	*leg = digit - '0';

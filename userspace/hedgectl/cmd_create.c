@@ -2,12 +2,15 @@
 /*
  * hedgectl create: makes a hedged volume of 2 to 8 legs.
  *
- * In order: the words are checked, then the devices, claimed exclusively and looked at, then the user is told (with
- * --from asked) what happens to the data; only then something is written. The table line is the whole truth about
- * the new device; the kernel has the last word on it, which a dry run asks for too.
+ * In order: the words are checked, then the devices, claimed exclusively and looked at, then the
+ * user is told (with
+ * --from asked) what happens to the data; only then something is written. The table line is the
+ * whole truth about the new device; the kernel has the last word on it, which a dry run asks for
+ * too.
  *
- * A read may go to any leg, so all legs must hold the same data when the device appears. Who vouches for that is
- * the user's choice (enum origin): the user (--nosync), a copy made now (--from), or an existing disk log.
+ * A read may go to any leg, so all legs must hold the same data when the device appears. Who
+ * vouches for that is the user's choice (enum origin): the user (--nosync), a copy made now
+ * (--from), or an existing disk log.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -22,8 +25,8 @@
 #include "hedgectl.h"
 
 #define DEFAULT_REGION (512 * 1024)
-#define LOG_HEADER 1024			/* of dm-dirty-log's disk log: its bitmap follows */
-#define LOG_MAGIC 0x4d695272u		/* little endian, at its beginning */
+#define LOG_HEADER 1024 /* of dm-dirty-log's disk log: its bitmap follows */
+#define LOG_MAGIC 0x4d695272u /* little endian, at its beginning */
 
 enum origin { NOSYNC, COPY, LOG };
 
@@ -33,12 +36,12 @@ struct request {
 	char uuid[64];
 	bool force, dry_run, json;
 	enum origin origin;
-	const char *log_path;		/* of a disk log, or NULL */
-	uint64_t region;		/* bytes */
+	const char *log_path; /* of a disk log, or NULL */
+	uint64_t region; /* bytes */
 	int nr_legs;
 	struct device legs[MAX_LEGS], log;
-	int from;			/* the leg that is copied, with COPY */
-	uint64_t bytes;			/* of the volume */
+	int from; /* the leg that is copied, with COPY */
+	uint64_t bytes; /* of the volume */
 	struct table table;
 };
 
@@ -63,9 +66,12 @@ static int parse_region(struct request *request)
 	uint64_t page = sysconf(_SC_PAGESIZE);
 
 	request->region = DEFAULT_REGION;
-	if (text && (parse_size(text, &request->region) || request->region < page ||
-		     request->region & (request->region - 1) || request->region / SECTOR > UINT32_MAX)) {
-		fail("--region-size %s: expected a power of two of at least %" PRIu64 "K, such as 512K", text, page / 1024);
+	if (text &&
+	    (parse_size(text, &request->region) || request->region < page ||
+	     request->region & (request->region - 1) || request->region / SECTOR > UINT32_MAX)) {
+		fail("--region-size %s: expected a power of two of at least %" PRIu64
+		     "K, such as 512K",
+		     text, page / 1024);
 		return -1;
 	}
 	return 0;
@@ -130,7 +136,8 @@ static int parse_request(const struct args *args, struct request *request)
 	request->dry_run = args_has(args, "dry-run");
 	request->json = args_has(args, "json");
 	if (!dm_name_valid(request->name)) {
-		fail("\"%s\": not a name for a device; expected letters, digits and #+-.:=@_, at most 127", request->name);
+		fail("\"%s\": not a name for a device; expected letters, digits and #+-.:=@_, at most 127",
+		     request->name);
 		return -1;
 	}
 	if (request->nr_legs < MIN_LEGS || request->nr_legs > MAX_LEGS) {
@@ -138,14 +145,18 @@ static int parse_request(const struct args *args, struct request *request)
 		     request->nr_legs == 1 ? "" : "s", MIN_LEGS, MAX_LEGS);
 		return -1;
 	}
-	return parse_log(request) || parse_region(request) || parse_origin(request) || parse_features(request) ? -1 : 0;
+	return parse_log(request) || parse_region(request) || parse_origin(request) ||
+			       parse_features(request) ?
+		       -1 :
+		       0;
 }
 
 static bool same_device(const char *a, const char *b)
 {
 	struct stat x, y;
 
-	return !stat(a, &x) && !stat(b, &y) && S_ISBLK(x.st_mode) && S_ISBLK(y.st_mode) && x.st_rdev == y.st_rdev;
+	return !stat(a, &x) && !stat(b, &y) && S_ISBLK(x.st_mode) && S_ISBLK(y.st_mode) &&
+	       x.st_rdev == y.st_rdev;
 }
 
 /* Before anything is opened: a device that is given twice would show as busy. */
@@ -156,12 +167,14 @@ static int check_duplicates(const struct request *request)
 	for (int i = 0; i < request->nr_legs; i++) {
 		for (int j = 0; j < i; j++) {
 			if (same_device(paths[i], paths[j])) {
-				fail("%s and %s are one device; each leg must be another one", paths[j], paths[i]);
+				fail("%s and %s are one device; each leg must be another one",
+				     paths[j], paths[i]);
 				return -1;
 			}
 		}
 		if (request->log_path && same_device(paths[i], request->log_path)) {
-			fail("%s is a leg and the log; the log needs a device of its own", request->log_path);
+			fail("%s is a leg and the log; the log needs a device of its own",
+			     request->log_path);
 			return -1;
 		}
 	}
@@ -179,12 +192,13 @@ static int find_from(struct request *request)
 	return -1;
 }
 
-static int refuse_signature(const struct request *request, const struct device *device, const char *consequence)
+static int refuse_signature(const struct request *request, const struct device *device,
+			    const char *consequence)
 {
 	if (!device->signature || request->force)
 		return 0;
-	fail("%s: it holds %s, %s; --force if that is intended, or wipefs(8) if it is old", device->path,
-	     device->signature, consequence);
+	fail("%s: it holds %s, %s; --force if that is intended, or wipefs(8) if it is old",
+	     device->path, device->signature, consequence);
 	return -1;
 }
 
@@ -199,19 +213,22 @@ static int check_log(struct request *request)
 	if (device_open(request->log_path, &request->log))
 		return -1;
 	if (request->log.bytes < need) {
-		fail("%s: the log needs %" PRIu64 " bytes, this device has %" PRIu64 "; use a larger device or --region-size",
+		fail("%s: the log needs %" PRIu64 " bytes, this device has %" PRIu64
+		     "; use a larger device or --region-size",
 		     request->log_path, need, request->log.bytes);
 		return -1;
 	}
 	found = pread(request->log.fd, magic, 4, 0) == 4 &&
-		(magic[0] | magic[1] << 8 | magic[2] << 16 | (unsigned int)magic[3] << 24) == LOG_MAGIC;
+		(magic[0] | magic[1] << 8 | magic[2] << 16 | (unsigned int)magic[3] << 24) ==
+			LOG_MAGIC;
 	if (request->origin == LOG && !found) {
-		fail("%s: there is no log on it that could tell which regions are in sync; give --nosync or --from too (%s create --help)",
-		     request->log_path, "hedgectl");
+		fail("%s: there is no log on it that could tell which regions are in sync; give --nosync or --from too (hedgectl create --help)",
+		     request->log_path);
 		return -1;
 	}
 	if (request->origin != LOG && found && !request->force) {
-		fail("%s: it holds the log of a mirror, which would be lost; --force if that is intended", request->log_path);
+		fail("%s: it holds the log of a mirror, which would be lost; --force if that is intended",
+		     request->log_path);
 		return -1;
 	}
 	return refuse_signature(request, &request->log, "which the log would overwrite");
@@ -253,14 +270,15 @@ static int open_legs(struct request *request)
 
 static int check_devices(struct request *request)
 {
-	if (check_duplicates(request) || (request->origin == COPY && find_from(request)) || open_legs(request))
+	if (check_duplicates(request) || (request->origin == COPY && find_from(request)) ||
+	    open_legs(request))
 		return -1;
 	choose_length(request);
 	if (request->region > request->bytes) {
 		char region[SIZE_TEXT], size[SIZE_TEXT];
 
-		fail("%s: a region of %s is larger than the volume (%s); give a smaller --region-size", request->name,
-		     format_size(request->region, region, sizeof(region)),
+		fail("%s: a region of %s is larger than the volume (%s); give a smaller --region-size",
+		     request->name, format_size(request->region, region, sizeof(region)),
 		     format_size(request->bytes, size, sizeof(size)));
 		return -1;
 	}
@@ -297,8 +315,10 @@ static int make_uuid(char *text, size_t size)
 	}
 	b[6] = (b[6] & 0x0f) | 0x40;
 	b[8] = (b[8] & 0x3f) | 0x80;
-	snprintf(text, size, "HEDGE-%02x%02x%02x%02x-%02x%02x-%02x%02x-%02x%02x-%02x%02x%02x%02x%02x%02x", b[0], b[1],
-		 b[2], b[3], b[4], b[5], b[6], b[7], b[8], b[9], b[10], b[11], b[12], b[13], b[14], b[15]);
+	snprintf(text, size,
+		 "HEDGE-%02x%02x%02x%02x-%02x%02x-%02x%02x-%02x%02x-%02x%02x%02x%02x%02x%02x", b[0],
+		 b[1], b[2], b[3], b[4], b[5], b[6], b[7], b[8], b[9], b[10], b[11], b[12], b[13],
+		 b[14], b[15]);
 	return 0;
 }
 
@@ -308,8 +328,9 @@ static void print_leg(const struct request *request, int i)
 	char size[SIZE_TEXT];
 
 	printf("leg %d: %s (%u:%u), %s%s%s%s%s%s%s\n", i, leg->path, leg->major, leg->minor,
-	       format_size(leg->bytes, size, sizeof(size)), leg->model ? ", " : "", leg->model ? leg->model : "",
-	       leg->serial ? ", serial " : "", leg->serial ? leg->serial : "", leg->signature ? ", holds " : "",
+	       format_size(leg->bytes, size, sizeof(size)), leg->model ? ", " : "",
+	       leg->model ? leg->model : "", leg->serial ? ", serial " : "",
+	       leg->serial ? leg->serial : "", leg->signature ? ", holds " : "",
 	       leg->signature ? leg->signature : "");
 }
 
@@ -321,12 +342,14 @@ static void note_oddities(const struct request *request)
 
 	for (int i = 0; i < request->nr_legs; i++) {
 		if (legs[i].bytes > request->bytes)
-			note("%s: only the first %s (%" PRIu64 " bytes) are used, the size of the smallest leg", legs[i].path,
-			     format_size(request->bytes, size, sizeof(size)), request->bytes);
+			note("%s: only the first %s (%" PRIu64
+			     " bytes) are used, the size of the smallest leg",
+			     legs[i].path, format_size(request->bytes, size, sizeof(size)),
+			     request->bytes);
 		for (int j = 0; j < i; j++)
 			if (legs[i].disk && legs[j].disk && !strcmp(legs[i].disk, legs[j].disk))
-				note("%s and %s are on one disk: a failure or a stall of it hits both", legs[j].path,
-				     legs[i].path);
+				note("%s and %s are on one disk: a failure or a stall of it hits both",
+				     legs[j].path, legs[i].path);
 	}
 }
 
@@ -343,7 +366,8 @@ static void explain_origin(const struct request *request)
 		break;
 	case LOG:
 		printf("The log on %s tells which regions are in sync. If some are not, as after a crash, the kernel refuses\n"
-		       "the volume: then make the legs identical with --from DEV --force.\n", request->log_path);
+		       "the volume: then make the legs identical with --from DEV --force.\n",
+		       request->log_path);
 		break;
 	}
 	if (!request->log_path)
@@ -457,7 +481,8 @@ static enum exit_status create(struct request *request)
 	enum exit_status status = FAILED;
 	char *params, *line;
 
-	if (check_devices(request) || dm_name_free(request->name) || make_uuid(request->uuid, sizeof(request->uuid)))
+	if (check_devices(request) || dm_name_free(request->name) ||
+	    make_uuid(request->uuid, sizeof(request->uuid)))
 		return FAILED;
 	build_table(request);
 	params = table_format(&request->table);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * hedgectl hist: how long read copies take, from the histograms of the legs: percentiles of each leg and size
- * class, and for people a bar chart of all that was asked for. The bars are logarithmic, for the tail that matters is
- * a thousandth of the height of the rest.
+ * hedgectl hist: how long read copies take, from the histograms of the legs: percentiles of each
+ * leg and size class, and for people a bar chart of all that was asked for. The bars are
+ * logarithmic, for the tail that matters is a thousandth of the height of the rest.
  */
 #include <inttypes.h>
 #include <json.h>
@@ -17,30 +17,35 @@
 
 #include "hedgectl.h"
 
-static const struct { const char *name; double percentile; } percentiles[] = {
-	{ "p50", 50 }, { "p90", 90 }, { "p95", 95 }, { "p99", 99 }, { "p99_9", 99.9 }, { "p99_99", 99.99 },
-	{ "max", 100 },
+static const struct {
+	const char *name, *key;
+	double percentile;
+} percentiles[] = {
+	{ "p50", "p50_ns", 50 },  { "p90", "p90_ns", 90 },	 { "p95", "p95_ns", 95 },
+	{ "p99", "p99_ns", 99 },  { "p99.9", "p99_9_ns", 99.9 }, { "p99.99", "p99_99_ns", 99.99 },
+	{ "max", "max_ns", 100 },
 };
 
 #define NR_PERCENTILES (sizeof(percentiles) / sizeof(percentiles[0]))
 
 /* What all targets and legs of one call add to. */
 struct output {
-	struct json_object *array;	/* NULL: text */
+	struct json_object *array; /* NULL: text */
 	struct histogram sum;
 };
 
 static int read_leg(const struct volume *volume, int target, int leg, struct histograms *histograms)
 {
-	char *dir = sysfs_target_dir(volume, target), *path = xprintf("%s/legs/%d/histogram", dir, leg);
+	char *dir = sysfs_target_dir(volume, target),
+	     *path = xprintf("%s/legs/%d/histogram", dir, leg);
 	char *text = sysfs_read_file(path, NULL);
 	int r = -1;
 
 	if (text)
 		r = histograms_parse(text, histograms);
 	else if (volume->suspended)
-		fail("%s: it is suspended, and has histograms only while it runs: dmsetup resume %s", volume->name,
-		     volume->name);
+		fail("%s: it is suspended, and has histograms only while it runs: dmsetup resume %s",
+		     volume->name, volume->name);
 	else
 		fail("%s: can not read %s", volume->name, path);
 	free(text);
@@ -77,11 +82,10 @@ static struct json_object *class_json(const struct histogram *histogram)
 	json_add_text(object, "size", histogram->name);
 	json_add_u64(object, "reads", histogram->total);
 	for (size_t i = 0; i < NR_PERCENTILES; i++) {
-		char *key = xprintf("%s_ns", percentiles[i].name);
 		uint64_t ns = histogram_percentile(histogram, percentiles[i].percentile);
 
-		json_object_object_add(object, key, histogram->total ? json_object_new_uint64(ns) : NULL);
-		free(key);
+		json_object_object_add(object, percentiles[i].key,
+				       histogram->total ? json_object_new_uint64(ns) : NULL);
 	}
 	for (int i = 0; i < histogram->count; i++) {
 		struct json_object *bucket;
@@ -112,7 +116,8 @@ static void add_json(int target, int leg, const char *device, const struct histo
 	json_object_array_add(array, object);
 }
 
-static void print_leg(int leg, const char *device, const struct histograms *histograms, struct output *output)
+static void print_leg(int leg, const char *device, const struct histograms *histograms,
+		      struct output *output)
 {
 	char label[64], *text;
 	unsigned int major, minor;
@@ -127,7 +132,8 @@ static void print_leg(int leg, const char *device, const struct histograms *hist
 	free(text);
 }
 
-static int hist_leg(const struct volume *volume, int target, int leg, const char *device, struct output *output)
+static int hist_leg(const struct volume *volume, int target, int leg, const char *device,
+		    struct output *output)
 {
 	struct histograms histograms;
 
@@ -216,20 +222,24 @@ static void print_chart(const struct histogram *sum)
 		const struct bucket *row = &rows.buckets[i];
 
 		seen += row->count;
-		printf("%8s - %-8s %10" PRIu64 " %8.4f%%  ", format_time(row->from, from, sizeof(from)),
-		       format_time(row->to, to, sizeof(to)), row->count, 100.0 * (double)seen / (double)rows.total);
+		printf("%8s - %-8s %10" PRIu64 " %8.4f%%  ",
+		       format_time(row->from, from, sizeof(from)),
+		       format_time(row->to, to, sizeof(to)), row->count,
+		       100.0 * (double)seen / (double)rows.total);
 		print_bar(row->count, most, bar_width());
 	}
 	histogram_free(&rows);
 }
 
 /* The legs of the targets, then the sum of all of them. */
-static int hist_volume(const struct volume *volume, const char *leg, int target, struct output *output)
+static int hist_volume(const struct volume *volume, const char *leg, int target,
+		       struct output *output)
 {
 	int matched = 0, r;
 
 	if (target >= volume->nr_targets) {
-		fail("%s: it has no hedge target %d; the last is %d", volume->name, target, volume->nr_targets - 1);
+		fail("%s: it has no hedge target %d; the last is %d", volume->name, target,
+		     volume->nr_targets - 1);
 		return -1;
 	}
 	if (!output->array)
@@ -244,7 +254,8 @@ static int hist_volume(const struct volume *volume, const char *leg, int target,
 	}
 	if (matched)
 		return 0;
-	fail("%s: it has no leg %s; hedgectl show %s lists its legs", volume->name, leg, volume->name);
+	fail("%s: it has no leg %s; hedgectl show %s lists its legs", volume->name, leg,
+	     volume->name);
 	return -1;
 }
 
@@ -259,7 +270,8 @@ enum exit_status cmd_hist(const struct args *args)
 		status = FAILED;
 		output.array = args_has(args, "json") ? json_object_new_array() : NULL;
 		if (!dm_volume_read(args->operands[0], &volume)) {
-			if (!hist_volume(&volume, args->nr_operands > 1 ? args->operands[1] : NULL, target, &output))
+			if (!hist_volume(&volume, args->nr_operands > 1 ? args->operands[1] : NULL,
+					 target, &output))
 				status = DONE;
 			volume_free(&volume);
 		}

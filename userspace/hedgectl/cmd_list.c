@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * hedgectl list: the devices that have a hedge target, one line a target. All of it comes from the status line,
- * which is there while a device is suspended too.
+ * hedgectl list: the devices that have a hedge target, one line a target. All of it comes from the
+ * status line, which is there while a device is suspended too.
  */
 #include <json.h>
 #include <stdio.h>
@@ -25,13 +25,15 @@ static const char *tau_text(const struct status *status, char *buffer, size_t si
 	return us ? format_time(us * 1000, buffer, size) : "off";
 }
 
-static void print_target(const struct volume *volume, const struct target *target, const struct status *status)
+static void print_target(const struct volume *volume, const struct target *target,
+			 const struct status *status)
 {
 	char size[SIZE_TEXT], tau[TIME_TEXT];
 
 	printf("%-20s dm-%-5u %-9s %10s %4d %-9s %-12s %8s\n", volume->name, volume->minor,
-	       volume->suspended ? "suspended" : "running", format_size(target->sectors * SECTOR, size, sizeof(size)),
-	       status->nr_legs, status->health, field(status, "policy"), tau_text(status, tau, sizeof(tau)));
+	       volume->suspended ? "suspended" : "running",
+	       format_size(target->sectors * SECTOR, size, sizeof(size)), status->nr_legs,
+	       status->health, field(status, "policy"), tau_text(status, tau, sizeof(tau)));
 }
 
 static struct json_object *target_json(const struct volume *volume, const struct target *target,
@@ -54,7 +56,8 @@ static struct json_object *target_json(const struct volume *volume, const struct
 }
 
 /* One target, to the array or to stdout. */
-static int list_target(const struct volume *volume, const struct target *target, struct json_object *array)
+static int list_target(const struct volume *volume, const struct target *target,
+		       struct json_object *array)
 {
 	struct status status;
 
@@ -76,8 +79,8 @@ enum exit_status cmd_list(const struct args *args)
 
 	r = dm_volumes_read(&volumes, &count);
 	if (!array && count)
-		printf("%-20s %-8s %-9s %10s %4s %-9s %-12s %8s\n", "NAME", "DEVICE", "STATE", "SIZE", "LEGS", "HEALTH",
-		       "POLICY", "TAU");
+		printf("%-20s %-8s %-9s %10s %4s %-9s %-12s %8s\n", "NAME", "DEVICE", "STATE",
+		       "SIZE", "LEGS", "HEALTH", "POLICY", "TAU");
 	else if (!array && !r)
 		fprintf(stderr, "no device has a hedge target\n");
 	for (int i = 0; i < count; i++)

@@ -2,8 +2,9 @@
 /*
  * hedgectl set: changes attributes of a running volume through sysfs.
  *
- * One attribute may change others (a preset does), so all are read before and after, and every difference is printed.
- * All assignments are checked before the first is written; if the kernel refuses one, those before it stay.
+ * One attribute may change others (a preset does), so all are read before and after, and every
+ * difference is printed. All assignments are checked before the first is written; if the kernel
+ * refuses one, those before it stay.
  */
 #include <errno.h>
 #include <json.h>
@@ -40,7 +41,8 @@ static char *assignment_path(const struct assignment *a)
 }
 
 /* Everything that is set must be there: nothing is written when one of them is not. */
-static int check_present(const char *name, const struct assignments *list, const struct kv_list *before)
+static int check_present(const char *name, const struct assignments *list,
+			 const struct kv_list *before)
 {
 	for (int i = 0; i < list->count; i++) {
 		char *path = assignment_path(&list->items[i]);
@@ -52,8 +54,8 @@ static int check_present(const char *name, const struct assignments *list, const
 		if (list->items[i].leg < 0)
 			fail("%s: this module has no attribute %s", name, list->items[i].name);
 		else
-			fail("%s: there is no leg %d with an attribute %s; hedgectl show %s lists the legs", name,
-			     list->items[i].leg, list->items[i].name, name);
+			fail("%s: there is no leg %d with an attribute %s; hedgectl show %s lists the legs",
+			     name, list->items[i].leg, list->items[i].name, name);
 		return -1;
 	}
 	return 0;
@@ -69,15 +71,17 @@ static int write_all(const char *name, const char *dir, const struct assignments
 			kmsg_end(kmsg);
 			continue;
 		}
-		fail("%s: the kernel refused %s=%s (%s); expected %s%s", name, a->name, a->value, strerror(errno),
-		     attr_expected(a->leg, a->name), i ? "; what stands before it in the command is set" : "");
+		fail("%s: the kernel refused %s=%s (%s); expected %s%s", name, a->name, a->value,
+		     strerror(errno), attr_expected(a->leg, a->name),
+		     i ? "; what stands before it in the command is set" : "");
 		kmsg_report(kmsg);
 		return -1;
 	}
 	return 0;
 }
 
-static void print_change(int target, const struct kv *old, const char *new, struct json_object *array)
+static void print_change(int target, const struct kv *old, const char *new,
+			 struct json_object *array)
 {
 	char *from = attr_current(old->value), *to = attr_current(new);
 
@@ -120,10 +124,11 @@ static int set_target(const struct volume *volume, int target, const struct assi
 
 	if (sysfs_read_tree(dir, &before)) {
 		if (volume->suspended)
-			fail("%s: it is suspended, and can be set only while it runs: dmsetup resume %s", volume->name,
-			     volume->name);
+			fail("%s: it is suspended, and can be set only while it runs: dmsetup resume %s",
+			     volume->name, volume->name);
 		else
-			fail("%s: there are no attributes in %s; is /sys mounted?", volume->name, dir);
+			fail("%s: there are no attributes in %s; is /sys mounted?", volume->name,
+			     dir);
 		free(dir);
 		return -1;
 	}
@@ -139,7 +144,8 @@ static int set_target(const struct volume *volume, int target, const struct assi
 	return r;
 }
 
-static enum exit_status set_volume(const struct args *args, const struct assignments *list, int target)
+static enum exit_status set_volume(const struct args *args, const struct assignments *list,
+				   int target)
 {
 	struct json_object *array = args_has(args, "json") ? json_object_new_array() : NULL;
 	struct volume volume;
@@ -150,7 +156,8 @@ static enum exit_status set_volume(const struct args *args, const struct assignm
 		return FAILED;
 	}
 	if (target >= volume.nr_targets) {
-		fail("%s: it has no hedge target %d; the last is %d", volume.name, target, volume.nr_targets - 1);
+		fail("%s: it has no hedge target %d; the last is %d", volume.name, target,
+		     volume.nr_targets - 1);
 		r = -1;
 	}
 	for (int i = 0; !r && i < volume.nr_targets; i++)

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * hedgectl show: all about one volume. The status line is always there; the attributes in sysfs say more, and go
- * while the device is suspended. A view holds both, and every value is looked up in sysfs first.
+ * hedgectl show: all about one volume. The status line is always there; the attributes in sysfs say
+ * more, and go while the device is suspended. A view holds both, and every value is looked up in
+ * sysfs first.
  */
 #include <inttypes.h>
 #include <json.h>
@@ -16,7 +17,7 @@ struct view {
 	const struct target *target;
 	struct status status;
 	struct table table;
-	struct kv_list attrs;	/* empty while suspended */
+	struct kv_list attrs; /* empty while suspended */
 };
 
 static int view_read(const struct volume *volume, const struct target *target, struct view *view)
@@ -111,7 +112,8 @@ static char *leg_identity(const struct view *view, int leg, const char *what)
 
 static void print_policy(const struct view *view)
 {
-	const char *listed = kv_get(&view->attrs, "policy"), *timeout = kv_get(&view->attrs, "timeout_us");
+	const char *listed = kv_get(&view->attrs, "policy"),
+		   *timeout = kv_get(&view->attrs, "timeout_us");
 	char *policy = attr_current(listed ? listed : dash(kv_get(&view->status.fields, "policy")));
 	char tau[TIME_TEXT];
 	uint64_t us;
@@ -131,18 +133,20 @@ static void print_log(const struct view *view)
 {
 	char region[SIZE_TEXT];
 
-	printf("  log      %s, regions of %s, %" PRIu64 " of %" PRIu64 " in sync\n", view->status.log,
-	       format_size(view->table.region_sectors * SECTOR, region, sizeof(region)), view->status.in_sync,
-	       view->status.regions);
+	printf("  log      %s, regions of %s, %" PRIu64 " of %" PRIu64 " in sync\n",
+	       view->status.log,
+	       format_size(view->table.region_sectors * SECTOR, region, sizeof(region)),
+	       view->status.in_sync, view->status.regions);
 }
 
 static void print_counters(const struct view *view)
 {
-	static const char *const names[] = { "reads", "copies", "extra", "hedged", "won", "wasted", "cancelled",
-					     "moved", "rescued", "retried", "unhedged", NULL };
+	static const char *const names[] = { "reads",	"copies",  "extra",	"hedged",
+					     "won",	"wasted",  "cancelled", "moved",
+					     "rescued", "retried", "unhedged",	NULL };
 	uint64_t limit;
 
-	printf("  reads   ");
+	printf("  counts  ");
 	for (int i = 0; names[i]; i++)
 		if (stat(view, names[i]))
 			printf(" %s %s", names[i], stat(view, names[i]));
@@ -152,23 +156,26 @@ static void print_counters(const struct view *view)
 		       kv_get(&view->attrs, "budget_pct"), dash(stat(view, "extra")), limit);
 }
 
+/* Zero is a latency that was not measured yet, or the age of nothing. */
 static const char *us_text(const char *text, char *buffer, size_t size)
 {
 	uint64_t us;
 
-	return text && !parse_number(text, &us) ? format_time(us * 1000, buffer, size) : "-";
+	return text && !parse_number(text, &us) && us ? format_time(us * 1000, buffer, size) : "-";
 }
 
 static void print_leg(const struct view *view, int leg)
 {
 	char label[64], latency[TIME_TEXT], oldest[TIME_TEXT];
 
-	printf("  %3d  %-20s %6c %-8s %8s %8s %6s %8s %10s %6s %6s\n", leg, leg_label(view, leg, label, sizeof(label)),
-	       view->status.health[leg], dash(leg_attr(view, leg, "state")),
+	printf("  %3d  %-20s %6c %-8s %8s %8s %6s %8s %10s %6s %6s\n", leg,
+	       leg_label(view, leg, label, sizeof(label)), view->status.health[leg],
+	       dash(leg_attr(view, leg, "state")),
 	       us_text(leg_attr(view, leg, "latency_us"), latency, sizeof(latency)),
 	       dash(leg_attr(view, leg, "inflight")), dash(leg_attr(view, leg, "queued")),
-	       us_text(leg_attr(view, leg, "oldest_us"), oldest, sizeof(oldest)), dash(leg_attr(view, leg, "reads")),
-	       dash(leg_attr(view, leg, "errors")), dash(leg_attr(view, leg, "weight")));
+	       us_text(leg_attr(view, leg, "oldest_us"), oldest, sizeof(oldest)),
+	       dash(leg_attr(view, leg, "reads")), dash(leg_attr(view, leg, "errors")),
+	       dash(leg_attr(view, leg, "weight")));
 }
 
 static void print_leg_remarks(const struct view *view, int leg)
@@ -177,10 +184,14 @@ static void print_leg_remarks(const struct view *view, int leg)
 	const char *stalled = leg_attr(view, leg, "stalled");
 
 	if (model || serial)
-		printf("       %d: %s%s%s\n", leg, model ? model : "", model && serial ? ", serial " : serial ? "serial " : "",
+		printf("       %d: %s%s%s\n", leg, model ? model : "",
+		       model && serial ? ", serial " :
+		       serial	       ? "serial " :
+					 "",
 		       serial ? serial : "");
 	if (stalled && !strcmp(stalled, "1"))
-		printf("       %d: stalled: its oldest read is out longer than rescue_us, new reads avoid it\n", leg);
+		printf("       %d: stalled: its oldest read is out longer than rescue_us, new reads avoid it\n",
+		       leg);
 	free(model);
 	free(serial);
 }
@@ -190,14 +201,14 @@ static void print_target(const struct view *view)
 	char size[SIZE_TEXT];
 
 	if (view->volume->nr_targets > 1)
-		printf("target %d: sectors %" PRIu64 " to %" PRIu64 " (%s)\n", view->target->index, view->target->start,
-		       view->target->start + view->target->sectors - 1,
+		printf("target %d: sectors %" PRIu64 " to %" PRIu64 " (%s)\n", view->target->index,
+		       view->target->start, view->target->start + view->target->sectors - 1,
 		       format_size(view->target->sectors * SECTOR, size, sizeof(size)));
 	print_policy(view);
 	print_log(view);
 	print_counters(view);
-	printf("  leg  %-20s %6s %-8s %8s %8s %6s %8s %10s %6s %6s\n", "device", "health", "state", "latency", "inflight",
-	       "queued", "oldest", "reads", "errors", "weight");
+	printf("  leg  %-20s %6s %-8s %8s %8s %6s %8s %10s %6s %6s\n", "device", "health", "state",
+	       "latency", "inflight", "queued", "oldest", "reads", "errors", "weight");
 	for (int i = 0; i < view->status.nr_legs; i++)
 		print_leg(view, i);
 	for (int i = 0; i < view->status.nr_legs; i++)
@@ -209,7 +220,8 @@ static void print_volume(const struct volume *volume)
 	char size[SIZE_TEXT];
 
 	printf("%s: /dev/mapper/%s, dm-%u, %s, %s, %s\n", volume->name, volume->name, volume->minor,
-	       format_size(volume->sectors * SECTOR, size, sizeof(size)), volume->suspended ? "suspended" : "running",
+	       format_size(volume->sectors * SECTOR, size, sizeof(size)),
+	       volume->suspended ? "suspended" : "running",
 	       volume->open_count ? "open" : "not open");
 	printf("  uuid     %s\n", volume->uuid[0] ? volume->uuid : "none");
 	if (volume->suspended)
@@ -240,9 +252,12 @@ static struct json_object *attributes_json(const struct view *view)
 
 static struct json_object *counters_json(const struct view *view)
 {
-	static const char *const names[] = { "reads", "copies", "extra", "hedged", "won", "wasted", "cancelled", "moved",
-					     "rescued", "retried", "unhedged", "unhedged_budget", "unhedged_memory",
-					     "unhedged_sync", "unhedged_large", NULL };
+	static const char *const names[] = {
+		"reads",    "copies",	       "extra",		  "hedged",	   "won",
+		"wasted",   "cancelled",       "moved",		  "rescued",	   "retried",
+		"unhedged", "unhedged_budget", "unhedged_memory", "unhedged_sync", "unhedged_large",
+		NULL
+	};
 	struct json_object *object = json_object_new_object();
 
 	for (int i = 0; names[i]; i++)
@@ -276,8 +291,11 @@ static struct json_object *log_json(const struct view *view)
 
 static struct json_object *leg_json(const struct view *view, int leg)
 {
-	static const char *const attrs[] = { "state", "sitting", "stalled", "weight", "hedge_weight", "timeout_us",
-					     "inflight", "queued", "latency_us", "oldest_us", "reads", "errors", NULL };
+	static const char *const attrs[] = { "state",	  "sitting",	  "stalled",
+					     "weight",	  "hedge_weight", "timeout_us",
+					     "inflight",  "queued",	  "latency_us",
+					     "oldest_us", "reads",	  "errors",
+					     NULL };
 	struct json_object *object = json_object_new_object();
 	char *model = leg_identity(view, leg, "model"), *serial = leg_identity(view, leg, "serial");
 	char health[2] = { view->status.health[leg], '\0' };

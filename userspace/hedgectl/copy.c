@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Makes one leg a copy of another before the device exists. The caller holds both exclusively, so nothing can change
- * them meanwhile. The data is on the disk when this returns.
+ * Makes one leg a copy of another before the device exists. The caller holds both exclusively, so
+ * nothing can change them meanwhile. The data is on the disk when this returns.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -20,7 +20,8 @@ static void progress(const struct device *to, uint64_t done, uint64_t bytes, int
 	int percent = (int)(100.0 * (double)done / (double)bytes);
 
 	if (percent != *before && isatty(STDERR_FILENO))
-		fprintf(stderr, "\r%s: %3d %% copied%s", to->path, percent, done == bytes ? "\n" : "");
+		fprintf(stderr, "\r%s: %3d %% copied%s", to->path, percent,
+			done == bytes ? "\n" : "");
 	*before = percent;
 }
 
@@ -53,7 +54,8 @@ static int write_all(int fd, const char *buffer, size_t size, uint64_t at)
 	return 0;
 }
 
-static int copy_all(const struct device *from, const struct device *to, int out, char *buffer, uint64_t bytes)
+static int copy_all(const struct device *from, const struct device *to, int out, char *buffer,
+		    uint64_t bytes)
 {
 	int percent = -1;
 
@@ -61,11 +63,13 @@ static int copy_all(const struct device *from, const struct device *to, int out,
 		size_t size = bytes - at < CHUNK ? bytes - at : CHUNK;
 
 		if (read_all(from->fd, buffer, size, at)) {
-			fail("%s: can not be read at byte %llu: %s", from->path, (unsigned long long)at, strerror(errno));
+			fail("%s: can not be read at byte %llu: %s", from->path,
+			     (unsigned long long)at, strerror(errno));
 			return -1;
 		}
 		if (write_all(out, buffer, size, at)) {
-			fail("%s: can not be written at byte %llu: %s", to->path, (unsigned long long)at, strerror(errno));
+			fail("%s: can not be written at byte %llu: %s", to->path,
+			     (unsigned long long)at, strerror(errno));
 			return -1;
 		}
 		progress(to, at + size, bytes, &percent);

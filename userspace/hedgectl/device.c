@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * A block device that is to be a leg or a log: opened exclusively, so that what is mounted or in use otherwise is
- * refused, and looked at: size, model, what is written on it. The claims of all devices are held together until the
- * table is loaded, which also shows that one is a part of another.
+ * A block device that is to be a leg or a log: opened exclusively, so that what is mounted or in
+ * use otherwise is refused, and looked at: size, model, what is written on it. The claims of all
+ * devices are held together until the table is loaded, which also shows that one is a part of
+ * another.
  */
 #include <blkid.h>
 #include <dirent.h>
@@ -28,7 +29,8 @@ static char *find_mount(unsigned int major, unsigned int minor)
 	char *found = NULL;
 
 	while (file && !found && fgets(line, sizeof(line), file))
-		if (sscanf(line, "%*u %*u %u:%u %*s %4095s", &line_major, &line_minor, where) == 3 &&
+		if (sscanf(line, "%*u %*u %u:%u %*s %4095s", &line_major, &line_minor, where) ==
+			    3 &&
 		    line_major == major && line_minor == minor)
 			found = xstrdup(where);
 	if (file)
@@ -109,7 +111,8 @@ static int read_geometry(struct device *device)
 {
 	int block;
 
-	if (ioctl(device->fd, BLKGETSIZE64, &device->bytes) || ioctl(device->fd, BLKSSZGET, &block)) {
+	if (ioctl(device->fd, BLKGETSIZE64, &device->bytes) ||
+	    ioctl(device->fd, BLKSSZGET, &block)) {
 		fail("%s: can not read its size: %s", device->path, strerror(errno));
 		return -1;
 	}
@@ -133,8 +136,10 @@ static char *first_attr(const struct device *device, const char *const *names)
 
 static void read_identity(struct device *device)
 {
-	static const char *const models[] = { "device/model", "dm/name", "loop/backing_file", NULL };
-	static const char *const serials[] = { "device/serial", "serial", "wwid", "device/wwid", NULL };
+	static const char *const models[] = { "device/model", "dm/name", "loop/backing_file",
+					      NULL };
+	static const char *const serials[] = { "device/serial", "serial", "wwid", "device/wwid",
+					       NULL };
 
 	device->model = first_attr(device, models);
 	device->serial = first_attr(device, serials);

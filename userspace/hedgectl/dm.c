@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The device-mapper ioctls, through libdevmapper. A volume is read in two of them: its status and its table.
+ * The device-mapper ioctls, through libdevmapper. A volume is read in two of them: its status and
+ * its table.
  *
- * A device is created in one task that creates, loads and resumes and on any error takes back what it did; udev is
- * waited for through the cookie, or, without udev (DM_DISABLE_UDEV), the library makes the node.
+ * A device is created in one task that creates, loads and resumes and on any error takes back what
+ * it did; udev is waited for through the cookie, or, without udev (DM_DISABLE_UDEV), the library
+ * makes the node.
  */
 #include <ctype.h>
 #include <errno.h>
@@ -20,8 +22,8 @@
 static char first_error[256];
 
 /*
- * The library would print its errors itself; the first of a call, which says most, is kept to be part of ours. Its
- * level 3 and below are errors.
+ * The library would print its errors itself; the first of a call, which says most, is kept to be
+ * part of ours. Its level 3 and below are errors.
  */
 static void __attribute__((format(printf, 5, 6)))
 keep_error(int level, const char *file, int line, int error, const char *format, ...)
@@ -45,13 +47,15 @@ void dm_begin(void)
 
 static void fail_dm(const char *what, const char *name)
 {
-	const char *remedy = geteuid() ? "run it as root" : "if device-mapper is not there: modprobe dm-mod";
+	const char *remedy = geteuid() ? "run it as root" :
+					 "if device-mapper is not there: modprobe dm-mod";
 
-	fail("%s%s%s: %s; %s", name ? name : "", name ? ": " : "", what, first_error[0] ? first_error : "no reason given",
-	     remedy);
+	fail("%s%s%s: %s; %s", name ? name : "", name ? ": " : "", what,
+	     first_error[0] ? first_error : "no reason given", remedy);
 }
 
-/* A name, or any path of the device: a path that is not in /dev/mapper is looked up by its number. */
+/* A name, or any path of the device: a path that is not in /dev/mapper is looked up by its number.
+ */
 static int set_device(struct dm_task *task, const char *name)
 {
 	struct stat st;
@@ -65,14 +69,18 @@ static int set_device(struct dm_task *task, const char *name)
 	return dm_task_set_major_minor(task, major(st.st_rdev), minor(st.st_rdev), 0);
 }
 
-/* A task that has run, for the caller to destroy; NULL after an error. A missing device is none: see dm_task_get_info. */
+/*
+ * A task that has run, for the caller to destroy; NULL after an error. A missing device is none:
+ * see dm_task_get_info.
+ */
 static struct dm_task *query(int type, const char *name)
 {
 	struct dm_task *task;
 
 	first_error[0] = '\0';
 	task = dm_task_create(type);
-	if (task && (!name || set_device(task, name)) && dm_task_no_flush(task) && dm_task_run(task))
+	if (task && (!name || set_device(task, name)) && dm_task_no_flush(task) &&
+	    dm_task_run(task))
 		return task;
 	if (task)
 		dm_task_destroy(task);
@@ -100,8 +108,8 @@ int dm_name_free(const char *name)
 	if (!task || !dm_task_get_info(task, &info))
 		fail_dm("can not ask device-mapper for it", name);
 	else if (info.exists)
-		fail("%s: there is a device of this name (%u:%u) already; choose another name", name, info.major,
-		     info.minor);
+		fail("%s: there is a device of this name (%u:%u) already; choose another name",
+		     name, info.major, info.minor);
 	else
 		r = 0;
 	if (task)
@@ -194,8 +202,10 @@ int dm_volume_read(const char *name, struct volume *volume)
 	struct stat st;
 
 	*volume = (struct volume){ 0 };
-	if (name[0] == '/' && strncmp(name, "/dev/mapper/", 12) && (stat(name, &st) || !S_ISBLK(st.st_mode))) {
-		fail("%s: no block device; give the name of a volume or the path of its device", name);
+	if (name[0] == '/' && strncmp(name, "/dev/mapper/", 12) &&
+	    (stat(name, &st) || !S_ISBLK(st.st_mode))) {
+		fail("%s: no block device; give the name of a volume or the path of its device",
+		     name);
 		return -1;
 	}
 	if (read_device(name, volume))
@@ -203,7 +213,8 @@ int dm_volume_read(const char *name, struct volume *volume)
 	if (volume->nr_targets)
 		return 0;
 	if (volume->name)
-		fail("%s: this device has no hedge target; hedgectl list shows those that do", name);
+		fail("%s: this device has no hedge target; hedgectl list shows those that do",
+		     name);
 	else
 		fail("%s: there is no such device; hedgectl list shows those there are", name);
 	volume_free(volume);
@@ -222,7 +233,10 @@ void volume_free(struct volume *volume)
 	*volume = (struct volume){ 0 };
 }
 
-/* Adds a device to the list if it has a hedge target. One that went away since it was listed is no error. */
+/*
+ * Adds a device to the list if it has a hedge target. One that went away since it was listed is no
+ * error.
+ */
 static int add_volume(const char *name, struct volume **volumes, int *count)
 {
 	struct volume volume;
@@ -283,14 +297,16 @@ static bool target_registered(void)
 }
 
 /* Runs a task that changes a device, and waits for udev where it has to do with it. */
-static bool change(int type, const char *name, const char *uuid, uint64_t sectors, const char *table)
+static bool change(int type, const char *name, const char *uuid, uint64_t sectors,
+		   const char *table)
 {
 	bool udev = type == DM_DEVICE_REMOVE || (type == DM_DEVICE_CREATE && table);
 	struct dm_task *task = dm_task_create(type);
 	uint32_t cookie = 0;
 	bool good = task;
 
-	good = good && (!name || dm_task_set_name(task, name)) && (!uuid || dm_task_set_uuid(task, uuid));
+	good = good && (!name || dm_task_set_name(task, name)) &&
+	       (!uuid || dm_task_set_uuid(task, uuid));
 	good = good && (!table || dm_task_add_target(task, 0, sectors, "hedge", table));
 	good = good && dm_task_set_add_node(task, DM_ADD_NODE_ON_RESUME);
 	good = good && (!udev || dm_task_set_cookie(task, &cookie, 0));
@@ -305,20 +321,21 @@ static bool change(int type, const char *name, const char *uuid, uint64_t sector
 	return good;
 }
 
-static void fail_table(const char *name, uint64_t sectors, const char *table, const char *reason, int kmsg)
+static void fail_table(const char *name, uint64_t sectors, const char *table, const char *reason,
+		       int kmsg)
 {
 	if (!target_registered())
 		fail("%s: the kernel has no target \"hedge\"; install the module dm-hedge for this kernel and load it: modprobe dm-hedge",
 		     name);
 	else
-		fail("%s: the kernel refused the table (%s), and no device is left\n  table: 0 %llu hedge %s", name,
-		     reason, (unsigned long long)sectors, table);
+		fail("%s: the kernel refused the table (%s), and no device is left\n  table: 0 %llu hedge %s",
+		     name, reason, (unsigned long long)sectors, table);
 	kmsg_report(kmsg);
 }
 
 /*
- * Asks the kernel whether it would take a table: loads it into a device that never becomes live. The UUID is
- * removed, not the name, since the UUID is surely ours.
+ * Asks the kernel whether it would take a table: loads it into a device that never becomes live.
+ * The UUID is removed, not the name, since the UUID is surely ours.
  */
 int dm_table_check(const char *name, const char *uuid, uint64_t sectors, const char *table)
 {
@@ -327,7 +344,8 @@ int dm_table_check(const char *name, const char *uuid, uint64_t sectors, const c
 	bool good;
 
 	first_error[0] = '\0';
-	good = change(DM_DEVICE_CREATE, name, uuid, 0, NULL) && change(DM_DEVICE_RELOAD, name, NULL, sectors, table);
+	good = change(DM_DEVICE_CREATE, name, uuid, 0, NULL) &&
+	       change(DM_DEVICE_RELOAD, name, NULL, sectors, table);
 	memcpy(reason, first_error, sizeof(reason));
 	change(DM_DEVICE_REMOVE, NULL, uuid, 0, NULL);
 	if (!good)

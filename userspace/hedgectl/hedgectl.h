@@ -2,10 +2,10 @@
 /*
  * What each file of hedgectl gives to the others, file by file.
  *
- * A command is a function in a cmd_*.c file and an entry in the table of main.c. It reads a volume with
- * dm.c (the ioctls) and sysfs.c (the attributes), and prints for people or, with --json, for programs.
- * status.c, table.c, units.c, attr.c and hist.c only turn text into values and back: they touch no device,
- * so the unit tests run them alone.
+ * A command is a function in a cmd_*.c file and an entry in the table of main.c. It reads a
+ * volume with dm.c (the ioctls) and sysfs.c (the attributes), and prints for people or, with
+ * --json, for programs. status.c, table.c, units.c, attr.c and hist.c only turn text into values
+ * and back: they touch no device, so the unit tests run them alone.
  *
  * Functions that return int return 0, or -1 after they have printed what was wrong (through fail()).
  */
@@ -48,7 +48,7 @@ struct command {
 	const char *synopsis;	/* of its operands */
 	const char *summary;	/* one line */
 	const char *details;	/* further lines of --help, or NULL */
-	const struct option_def *options;	/* ends with a NULL name; --json and --help are added */
+	const struct option_def *options;	/* ends with a NULL name; the common ones are added */
 	const char *example;
 	int min_operands, max_operands;
 	enum exit_status (*run)(const struct args *args);
@@ -62,16 +62,17 @@ struct args {
 	char **operands;
 };
 
-enum exit_status args_parse(const struct command *command, int argc, char **argv, struct args *args);
+enum exit_status args_parse(const struct command *command, int argc, char **argv,
+			    struct args *args);
 void args_free(struct args *args);
-const char *args_get(const struct args *args, const char *name);	/* the last one given, or NULL */
+const char *args_get(const struct args *args, const char *name);	/* the last, or NULL */
 bool args_has(const struct args *args, const char *name);
 int args_target(const struct args *args, int *target);	/* --target; -1 if not given */
 void command_help(const struct command *command);
 
 /* units.c: sizes and times */
-int parse_time_us(const char *text, uint64_t *us);	/* 2ms 500us 1.5s; a bare number is in us */
-int parse_size(const char *text, uint64_t *bytes);	/* 512K 2M 1GiB 8s (sectors); a bare number is in bytes */
+int parse_time_us(const char *text, uint64_t *us);	/* 2ms 500us 1.5s; bare: us */
+int parse_size(const char *text, uint64_t *bytes);	/* 512K 1GiB 8s (sectors); bare: bytes */
 int parse_number(const char *text, uint64_t *value);	/* decimal digits only */
 const char *format_time(uint64_t ns, char *buffer, size_t size);
 const char *format_size(uint64_t bytes, char *buffer, size_t size);
@@ -87,10 +88,10 @@ struct assignment {
 
 int assignment_parse(const char *text, struct assignment *assignment);
 void assignment_free(struct assignment *assignment);
-const char *attr_expected(int leg, const char *name);	/* the values it takes, or NULL if unknown */
-char *attr_current(const char *text);	/* the word in [ ] if there is one, else the whole line */
+const char *attr_expected(int leg, const char *name);	/* its values; NULL: unknown */
+char *attr_current(const char *text);	/* the word in [ ], else the line */
 
-/* kv.c: a sorted set of attribute values, the names relative to hedge<i>: "policy", "legs/0/weight" */
+/* kv.c: a sorted set of values, named from hedge<i> on: "policy", "legs/0/weight" */
 struct kv_list {
 	int count, room;
 	struct kv { char *name, *value; bool writable; } *items;
@@ -129,7 +130,8 @@ struct table {
 
 int table_parse(const char *line, struct table *table);
 char *table_format(const struct table *table);
-void table_add_feature(struct table *table, const char *format, ...) __attribute__((format(printf, 2, 3)));
+void table_add_feature(struct table *table, const char *format, ...)
+	__attribute__((format(printf, 2, 3)));
 void table_free(struct table *table);
 
 /* hist.c: histograms of read copies */
@@ -152,7 +154,7 @@ void histograms_free(struct histograms *histograms);
 void histogram_merge(struct histogram *into, const struct histogram *from);
 void histogram_free(struct histogram *histogram);
 uint64_t histogram_percentile(const struct histogram *histogram, double percentile);	/* ns */
-void histogram_rows(const struct histogram *histogram, struct histogram *rows);	/* in steps of 1, 2, 5 */
+void histogram_rows(const struct histogram *histogram, struct histogram *rows);	/* 1, 2, 5 */
 
 /* dm.c: the device-mapper ioctls */
 struct target {

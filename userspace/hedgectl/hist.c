@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Histograms of read copies, as the attribute gives them: under a heading for each size class, lines of
- * "<lower bound in ns> <count>". The buckets are log-linear, eight to an octave, so a bucket ends an eighth of
- * its octave above its beginning: the text needs no upper bounds. All that is below 1024 ns is in the bucket 0.
+ * Histograms of read copies, as the attribute gives them: under a heading for each size class,
+ * lines of
+ * "<lower bound in ns> <count>". The buckets are log-linear, eight to an octave, so a bucket ends
+ * an eighth of its octave above its beginning: the text needs no upper bounds. All that is below
+ * 1024 ns is in the bucket 0.
  */
 #include <ctype.h>
 #include <math.h>
@@ -23,7 +25,8 @@ static void bucket_add(struct histogram *histogram, struct bucket bucket)
 {
 	if (histogram->count == histogram->room) {
 		histogram->room = histogram->room ? 2 * histogram->room : 64;
-		histogram->buckets = xrealloc(histogram->buckets, histogram->room * sizeof(*histogram->buckets));
+		histogram->buckets =
+			xrealloc(histogram->buckets, histogram->room * sizeof(*histogram->buckets));
 	}
 	histogram->buckets[histogram->count++] = bucket;
 	histogram->total += bucket.count;
@@ -37,8 +40,10 @@ static struct histogram *class_add(struct histograms *histograms, const char *na
 		name++;
 		length--;
 	}
-	histograms->classes = xrealloc(histograms->classes, (histograms->count + 1) * sizeof(*histograms->classes));
-	histograms->classes[histograms->count] = (struct histogram){ .name = xprintf("%.*s", (int)length, name) };
+	histograms->classes = xrealloc(histograms->classes,
+				       (histograms->count + 1) * sizeof(*histograms->classes));
+	histograms->classes[histograms->count] =
+		(struct histogram){ .name = xprintf("%.*s", (int)length, name) };
 	return &histograms->classes[histograms->count++];
 }
 
@@ -105,7 +110,8 @@ void histogram_merge(struct histogram *into, const struct histogram *from)
 	while (i < into->count || j < from->count) {
 		struct bucket bucket;
 
-		if (j == from->count || (i < into->count && into->buckets[i].from < from->buckets[j].from)) {
+		if (j == from->count ||
+		    (i < into->count && into->buckets[i].from < from->buckets[j].from)) {
 			bucket = into->buckets[i++];
 		} else if (i == into->count || from->buckets[j].from < into->buckets[i].from) {
 			bucket = from->buckets[j++];
@@ -143,7 +149,10 @@ static uint64_t step_after(uint64_t from)
 	return from / ten == 2 ? 5 * ten : from / ten * 2 * ten;
 }
 
-/* The steps from the first to the last that have something in them; a bucket counts where it begins. */
+/*
+ * The steps from the first to the last that have something in them; a bucket counts where it
+ * begins.
+ */
 void histogram_rows(const struct histogram *histogram, struct histogram *rows)
 {
 	struct bucket row = { .from = 0, .to = 1000 };

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * What the commands need of json-c: text that may be missing, and numbers that are 64 bits wide and unsigned.
+ * What the commands need of json-c: text that may be missing, and numbers that are 64 bits wide and
+ * unsigned.
  */
 #include <json.h>
 #include <stdio.h>
@@ -9,8 +10,9 @@
 
 void json_print(struct json_object *object)
 {
-	puts(json_object_to_json_string_ext(object, JSON_C_TO_STRING_PRETTY | JSON_C_TO_STRING_SPACED |
-					    JSON_C_TO_STRING_NOSLASHESCAPE));
+	puts(json_object_to_json_string_ext(object, JSON_C_TO_STRING_PRETTY |
+							    JSON_C_TO_STRING_SPACED |
+							    JSON_C_TO_STRING_NOSLASHESCAPE));
 	json_object_put(object);
 }
 

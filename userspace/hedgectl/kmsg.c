@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Device-mapper returns EINVAL and puts the reason into the kernel log. kmsg_begin() remembers the end of the log,
- * and kmsg_report() prints what device-mapper added since; kmsg_end() only forgets. The number that they pass around
- * may be -1: the log can not be read.
+ * Device-mapper returns EINVAL and puts the reason into the kernel log. kmsg_begin() remembers the
+ * end of the log, and kmsg_report() prints what device-mapper added since; kmsg_end() only forgets.
+ * The number that they pass around may be -1: the log can not be read.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -21,7 +21,10 @@ int kmsg_begin(void)
 	return fd;
 }
 
-/* A record is "<numbers>;<text>\n" and what follows it; one read gives one record. EPIPE: some were overwritten. */
+/*
+ * A record is "<numbers>;<text>\n" and what follows it; one read gives one record. EPIPE: some were
+ * overwritten.
+ */
 static bool report_record(char *record)
 {
 	char *text = strchr(record, ';');
@@ -46,7 +49,8 @@ void kmsg_report(int fd)
 	ssize_t n;
 
 	if (fd >= 0) {
-		while ((n = read(fd, record, sizeof(record) - 1)) > 0 || (n < 0 && errno == EPIPE)) {
+		while ((n = read(fd, record, sizeof(record) - 1)) > 0 ||
+		       (n < 0 && errno == EPIPE)) {
 			record[n > 0 ? n : 0] = '\0';
 			any |= report_record(record);
 		}

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * A sorted set of attribute values: a snapshot of what sysfs or the status line said. Two snapshots of one target
- * have the same names in the same order, so their difference is found by walking both.
+ * A sorted set of attribute values: a snapshot of what sysfs or the status line said. Two snapshots
+ * of one target have the same names in the same order, so their difference is found by walking
+ * both.
  */
 #include <stdlib.h>
 #include <string.h>

@@ -2,9 +2,11 @@
 /*
  * The status line of a hedge target:
  *
- *   <#legs> <dev>... <in_sync>/<regions> 1 <health> <#log words> <log word>... <#words> <name> <value>...
+ *   <#legs> <dev>... <in_sync>/<regions> 1 <health> <#log words> <log word>... <#words> <name>
+ * <value>...
  *
- * The names after the log are kept as they come: a newer module may add some, and an older tool shows what it knows.
+ * The names after the log are kept as they come: a newer module may add some, and an older tool
+ * shows what it knows.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -71,7 +73,8 @@ static bool parse_log(char **rest, struct status *status)
 		w = next_word(rest);
 		if (!w)
 			return false;
-		longer = xprintf("%s%s%s", status->log ? status->log : "", status->log ? " " : "", w);
+		longer = xprintf("%s%s%s", status->log ? status->log : "", status->log ? " " : "",
+				 w);
 		free(status->log);
 		status->log = longer;
 	}
@@ -102,13 +105,15 @@ int status_parse(const char *line, struct status *status)
 	bool good;
 
 	*status = (struct status){ 0 };
-	good = parse_legs(&rest, status) && parse_sync(&rest, status) && parse_health(&rest, status) &&
-	       parse_log(&rest, status) && parse_fields(&rest, status);
+	good = parse_legs(&rest, status) && parse_sync(&rest, status) &&
+	       parse_health(&rest, status) && parse_log(&rest, status) &&
+	       parse_fields(&rest, status);
 	free(copy);
 	if (good)
 		return 0;
 	status_free(status);
-	fail("can not read the status line \"%s\": the module and hedgectl are of different versions", line);
+	fail("can not read the status line \"%s\": the module and hedgectl are of different versions",
+	     line);
 	return -1;
 }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Attributes in sysfs: those of a hedge target, one value a file, and what the kernel tells of a disk.
- * A target has its directory only while its device is not suspended.
+ * Attributes in sysfs: those of a hedge target, one value a file, and what the kernel tells of a
+ * disk. A target has its directory only while its device is not suspended.
  */
 #include <dirent.h>
 #include <errno.h>
@@ -102,7 +102,10 @@ static void read_dir(const char *dir, const char *prefix, struct kv_list *list)
 	closedir(stream);
 }
 
-/* An empty list and -1 if the target has no attributes now; says nothing, the caller knows what else there is. */
+/*
+ * An empty list and -1 if the target has no attributes now; says nothing, the caller knows what
+ * else there is.
+ */
 int sysfs_read_tree(const char *dir, struct kv_list *list)
 {
 	*list = (struct kv_list){ 0 };

@@ -4,7 +4,8 @@
  *
  *   <log_type> <#log_args> <log_arg>... <#legs> {<dev> <offset>}... [<#features> <feature>...]
  *
- * The log is "core" with <region size> [sync|nosync], or "disk" with the device of the log before these.
+ * The log is "core" with <region size> [sync|nosync], or "disk" with the device of the log before
+ * these.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -98,7 +99,8 @@ int table_parse(const char *line, struct table *table)
 	if (good)
 		return 0;
 	table_free(table);
-	fail("can not read the table line \"%s\": the module and hedgectl are of different versions", line);
+	fail("can not read the table line \"%s\": the module and hedgectl are of different versions",
+	     line);
 	return -1;
 }
 
@@ -111,7 +113,8 @@ void table_add_feature(struct table *table, const char *format, ...)
 	if (vasprintf(&words, format, list) < 0)
 		words = NULL;
 	va_end(list);
-	longer = xprintf("%s%s%s", table->features ? table->features : "", table->features ? " " : "", words);
+	longer = xprintf("%s%s%s", table->features ? table->features : "",
+			 table->features ? " " : "", words);
 	table->nr_features++;
 	for (const char *p = words; (p = strchr(p, ' ')); p++)
 		table->nr_features++;
@@ -142,7 +145,8 @@ char *table_format(const struct table *table)
 		append(&line, xprintf(" %s", table->sync));
 	append(&line, xprintf(" %d", table->nr_legs));
 	for (int i = 0; i < table->nr_legs; i++)
-		append(&line, xprintf(" %s %" PRIu64, table->legs[i].device, table->legs[i].offset));
+		append(&line,
+		       xprintf(" %s %" PRIu64, table->legs[i].device, table->legs[i].offset));
 	if (table->features)
 		append(&line, xprintf(" %d %s", table->nr_features, table->features));
 	return line;

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Sizes and times, from text and to text. A number may have a decimal fraction, as long as the result is whole:
- * 1.5ms is 1500 us, 1.5us is refused. Everything is integer arithmetic, and what does not fit in 64 bits is refused.
+ * Sizes and times, from text and to text. A number may have a decimal fraction, as long as the
+ * result is whole: 1.5ms is 1500 us, 1.5us is refused. Everything is integer arithmetic, and what
+ * does not fit in 64 bits is refused.
  */
 #include <ctype.h>
 #include <inttypes.h>
@@ -16,16 +17,30 @@ struct unit {
 };
 
 static const struct unit times[] = {
-	{ "", 1 }, { "us", 1 }, { "ms", 1000 }, { "s", 1000000 }, { NULL, 0 }
+	{ "", 1 }, { "us", 1 }, { "ms", 1000 }, { "s", 1000000 }, { NULL, 0 },
 };
 
-#define KIB 1024ull
+#define KIB (1ull << 10)
+#define MIB (1ull << 20)
+#define GIB (1ull << 30)
+#define TIB (1ull << 40)
 static const struct unit sizes[] = {
-	{ "", 1 }, { "B", 1 }, { "s", SECTOR },
-	{ "K", KIB }, { "M", KIB * KIB }, { "G", KIB * KIB * KIB }, { "T", KIB * KIB * KIB * KIB },
-	{ "KiB", KIB }, { "MiB", KIB * KIB }, { "GiB", KIB * KIB * KIB }, { "TiB", KIB * KIB * KIB * KIB },
-	{ "k", KIB }, { "m", KIB * KIB }, { "g", KIB * KIB * KIB }, { "t", KIB * KIB * KIB * KIB },
-	{ NULL, 0 }
+	{ "", 1 },
+	{ "B", 1 },
+	{ "s", SECTOR },
+	{ "K", KIB },
+	{ "M", MIB },
+	{ "G", GIB },
+	{ "T", TIB },
+	{ "KiB", KIB },
+	{ "MiB", MIB },
+	{ "GiB", GIB },
+	{ "TiB", TIB },
+	{ "k", KIB },
+	{ "m", MIB },
+	{ "g", GIB },
+	{ "t", TIB },
+	{ NULL, 0 },
 };
 
 static const struct unit none[] = { { "", 1 }, { NULL, 0 } };
@@ -33,7 +48,8 @@ static const struct unit none[] = { { "", 1 }, { NULL, 0 } };
 /* Adds one decimal digit; false when the result does not fit. */
 static bool add_digit(uint64_t *value, char digit)
 {
-	return !__builtin_mul_overflow(*value, 10, value) && !__builtin_add_overflow(*value, digit - '0', value);
+	return !__builtin_mul_overflow(*value, 10, value) &&
+	       !__builtin_add_overflow(*value, digit - '0', value);
 }
 
 static int parse_scaled(const char *text, const struct unit *units, uint64_t *result)
@@ -79,15 +95,21 @@ int parse_number(const char *text, uint64_t *value)
 /* Three digits are enough for a person: 950ns, 1.25ms, 20ms, 1.02s. */
 const char *format_time(uint64_t ns, char *buffer, size_t size)
 {
-	static const struct { double ns; const char *name; } units[] = {
-		{ 1e9, "s" }, { 1e6, "ms" }, { 1e3, "us" }, { 1, "ns" }
+	static const struct {
+		double ns;
+		const char *name;
+	} units[] = {
+		{ 1e9, "s" },
+		{ 1e6, "ms" },
+		{ 1e3, "us" },
+		{ 1, "ns" },
 	};
 	int i = 0;
 
 	while (i < 3 && (double)ns < units[i].ns)
 		i++;
-	snprintf(buffer, size, "%.*g%s", (double)ns / units[i].ns >= 1000 ? 6 : 3, (double)ns / units[i].ns,
-		 units[i].name);
+	snprintf(buffer, size, "%.*g%s", (double)ns / units[i].ns >= 1000 ? 6 : 3,
+		 (double)ns / units[i].ns, units[i].name);
 	return buffer;
 }
 

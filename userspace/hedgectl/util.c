@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Errors, memory and words. Every error goes through fail(), so that all of them look the same and all go to stderr;
- * note() is for what a person should know although the command goes on. A tool this short-lived has no better
- * answer to a lack of memory than to end.
+ * Errors, memory and words. Every error goes through fail(), so that all of them look the same and
+ * all go to stderr; note() is for what a person should know although the command goes on. A tool
+ * this short-lived has no better answer to a lack of memory than to end.
  */
 #include <stdio.h>
 #include <stdlib.h>
