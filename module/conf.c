@@ -9,24 +9,32 @@
  */
 #include "hedge.h"
 
+/* The timeout in force for a size class on a leg. */
+static u64 tau_ns(const struct hedge_conf *conf, unsigned int size,
+		  unsigned int leg)
+{
+	u32 timeout = conf->leg[leg].timeout_us;
+
+	if (conf->knobs.val[HEDGE_REPLICATE] == HEDGE_NR)
+		return 0;
+	if (timeout == HEDGE_TIMEOUT_INHERIT)
+		timeout = conf->knobs.val[HEDGE_TIMEOUT_US];
+	if (timeout == HEDGE_TIMEOUT_AUTO)
+		return conf->auto_ns[size];
+	return (u64)timeout * NSEC_PER_USEC;
+}
+
 /* Computes what is derived from what the user has set. */
 static void conf_derive(struct hedge *h, struct hedge_conf *conf)
 {
-	u32 timeout = conf->knobs.val[HEDGE_TIMEOUT_US];
-	bool hedges = conf->knobs.val[HEDGE_REPLICATE] != HEDGE_NR;
+	unsigned int size, i;
 	bool timed = false;
-	unsigned int i;
 
-	/* Until a timeout has been learnt there is none. */
-	if (timeout == HEDGE_TIMEOUT_AUTO || !hedges)
-		timeout = HEDGE_TIMEOUT_OFF;
-	conf->tau_us = timeout;
-	for (i = 0; i < h->nr_legs; i++) {
-		u32 own = conf->leg[i].timeout_us;
-		u32 tau = own == HEDGE_TIMEOUT_INHERIT ? timeout : own;
-
-		conf->tau_ns[i] = hedges ? (u64)tau * NSEC_PER_USEC : 0;
-		timed |= conf->tau_ns[i];
+	for (size = 0; size < HEDGE_NR_SIZES; size++) {
+		for (i = 0; i < h->nr_legs; i++) {
+			conf->tau_ns[size][i] = tau_ns(conf, size, i);
+			timed |= conf->tau_ns[size][i];
+		}
 	}
 	conf->rescue_ns = (u64)conf->knobs.val[HEDGE_RESCUE_US] * NSEC_PER_USEC;
 	conf->max_copy = conf->knobs.val[HEDGE_MAX_COPY_KB] << 10;
@@ -147,6 +155,30 @@ int hedge_conf_word(struct hedge *h, struct hedge_conf *conf, int leg,
 		      words);
 	}
 	return r;
+}
+
+/**
+ * hedge_conf_learnt - put learnt timeouts in force
+ * @h: the target
+ * @auto_ns: the timeout of each size class in nanoseconds, 0 for none
+ *
+ * Context: process. May sleep, but not for I/O.
+ */
+void hedge_conf_learnt(struct hedge *h, const u64 *auto_ns)
+{
+	const struct hedge_conf *old;
+	struct hedge_conf *conf;
+
+	mutex_lock(&h->conf_mutex);
+	old = rcu_dereference_protected(h->conf, true);
+	if (memcmp(old->auto_ns, auto_ns, sizeof(old->auto_ns))) {
+		conf = hedge_conf_alloc(old, h->nr_legs);
+		if (conf) {
+			memcpy(conf->auto_ns, auto_ns, sizeof(conf->auto_ns));
+			hedge_conf_publish(h, conf);
+		}
+	}
+	mutex_unlock(&h->conf_mutex);
 }
 
 /**

@@ -101,7 +101,7 @@ static bool copy_afford(struct hedge_copy *c)
 static void copy_clock(struct hedge_copy *c, const struct hedge_conf *conf)
 {
 	struct hedge_read *r = c->read;
-	u64 tau = conf->tau_ns[c->leg->index];
+	u64 tau = hedge_tau(conf, r, c->leg);
 	u64 from = c->started_ns;
 
 	if (conf->rescue_ns)

@@ -38,6 +38,7 @@
 #include "core/knobs.h"
 #include "core/policy.h"
 #include "core/service.h"
+#include "core/tau.h"
 
 #define DM_MSG_PREFIX "hedge"
 
@@ -94,9 +95,9 @@ enum hedge_health {
  * @health: bit for each enum hedge_health that happened
  * @stats: per CPU
  * @stats_base: sums at the last reset, which are subtracted
- * @depth_seen: sums of @stats->depth at the last tick (tick only)
- * @depth: decaying sums of what came since (tick only)
- * @reads_seen: read copies completed, at the last tick (tick only)
+ * @seen: sums of @stats at the last tick (tick only)
+ * @depth: fading sums of @stats->depth (tick only)
+ * @tau: fading sums of @stats->hist, by size class (tick only)
  * @wq: where @work runs; of its own, as it may block for want of tags
  * @work: submits what is in @todo
  * @todo_lock: protects @todo and @writes
@@ -123,9 +124,9 @@ struct hedge_leg {
 
 	struct hedge_leg_stats __percpu *stats;
 	struct hedge_leg_stats *stats_base;
-	struct hedge_depth_sample depth_seen[HEDGE_DEPTHS];
+	struct hedge_leg_stats *seen;
 	struct hedge_depth_sample depth[HEDGE_DEPTHS];
-	u64 reads_seen;
+	struct hedge_tau_hist *tau;
 
 	struct workqueue_struct *wq;
 	struct work_struct work;
@@ -325,8 +326,8 @@ struct hedge_leg_conf {
  * @rcu: frees it after its last reader
  * @knobs: what the user set
  * @leg: the same for each leg
- * @tau_ns: timeout in force on each leg, 0 if none
- * @tau_us: timeout in force on legs without one of their own
+ * @auto_ns: the learnt timeout of each size class, 0 if none
+ * @tau_ns: the timeout in force for a size class on a leg, 0 if none
  * @rescue_ns: rescue_us
  * @max_copy: max_copy_kb in bytes
  * @speculative: whether a read can ever get more than one copy
@@ -335,8 +336,8 @@ struct hedge_conf {
 	struct rcu_head rcu;
 	struct hedge_knobs knobs;
 	struct hedge_leg_conf leg[HEDGE_MAX_LEGS];
-	u64 tau_ns[HEDGE_MAX_LEGS];
-	u64 tau_us;
+	u64 auto_ns[HEDGE_NR_SIZES];
+	u64 tau_ns[HEDGE_NR_SIZES][HEDGE_MAX_LEGS];
 	u64 rescue_ns;
 	u32 max_copy;
 	bool speculative;
@@ -446,6 +447,21 @@ static inline void hedge_count(struct hedge *h, enum hedge_counter counter)
 	this_cpu_inc(h->shards->counters[counter]);
 }
 
+/**
+ * hedge_tau - the timeout of a read on a leg
+ * @conf: the settings
+ * @r: the read
+ * @leg: the leg
+ *
+ * Return: nanoseconds, 0 if there is none.
+ */
+static inline u64 hedge_tau(const struct hedge_conf *conf,
+			    const struct hedge_read *r,
+			    const struct hedge_leg *leg)
+{
+	return conf->tau_ns[hedge_size_class(r->iter.bi_size)][leg->index];
+}
+
 /* table.c: the table line. */
 unsigned int hedge_table_nr_legs(struct dm_target *ti, unsigned int argc,
 				 char **argv);
@@ -461,6 +477,7 @@ struct hedge_conf *hedge_conf_alloc(const struct hedge_conf *from,
 void hedge_conf_publish(struct hedge *h, struct hedge_conf *conf);
 int hedge_conf_word(struct hedge *h, struct hedge_conf *conf, int leg,
 		    const char *attribute, const char *value);
+void hedge_conf_learnt(struct hedge *h, const u64 *auto_ns);
 int hedge_conf_set(struct hedge *h, int leg, const char *attribute,
 		   const char *value);
 

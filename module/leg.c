@@ -370,7 +370,10 @@ int hedge_leg_init(struct hedge *h, unsigned int index)
 				  dm_table_device_name(h->ti->table), index);
 	leg->stats = alloc_percpu(struct hedge_leg_stats);
 	leg->stats_base = kzalloc(sizeof(*leg->stats_base), GFP_KERNEL);
-	return leg->wq && leg->stats && leg->stats_base ? 0 : -ENOMEM;
+	leg->seen = kzalloc(sizeof(*leg->seen), GFP_KERNEL);
+	leg->tau = kcalloc(HEDGE_NR_SIZES, sizeof(*leg->tau), GFP_KERNEL);
+	return leg->wq && leg->stats && leg->stats_base && leg->seen &&
+	       leg->tau ? 0 : -ENOMEM;
 }
 
 /**
@@ -385,4 +388,6 @@ void hedge_leg_exit(struct hedge_leg *leg)
 		destroy_workqueue(leg->wq);
 	free_percpu(leg->stats);
 	kfree(leg->stats_base);
+	kfree(leg->seen);
+	kfree(leg->tau);
 }

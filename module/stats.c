@@ -183,11 +183,40 @@ static void tick_depth(struct hedge_leg *leg, const struct hedge_leg_stats *sum)
 
 		d->count -= d->count / 16;
 		d->sum_us -= d->sum_us / 16;
-		d->count += sum->depth[i].count - leg->depth_seen[i].count;
-		d->sum_us += sum->depth[i].sum_us - leg->depth_seen[i].sum_us;
-		leg->depth_seen[i] = sum->depth[i];
+		d->count += sum->depth[i].count - leg->seen->depth[i].count;
+		d->sum_us += sum->depth[i].sum_us - leg->seen->depth[i].sum_us;
 	}
 	WRITE_ONCE(leg->auto_depth, hedge_depth_learn(leg->depth));
+}
+
+/* Adds what came since the last tick to the fading histograms. */
+static void tick_hist(struct hedge_leg *leg, const struct hedge_leg_stats *sum)
+{
+	unsigned int size, i;
+
+	for (size = 0; size < HEDGE_NR_SIZES; size++) {
+		for (i = 0; i < HEDGE_HIST_BUCKETS; i++)
+			hedge_tau_add(&leg->tau[size], i, sum->hist[size][i] -
+						leg->seen->hist[size][i]);
+		hedge_tau_decay(&leg->tau[size]);
+	}
+}
+
+/* Learns the timeout of each size class from the legs that serve. */
+static void tick_tau(struct hedge *h)
+{
+	const struct hedge_tau_hist *legs[HEDGE_MAX_LEGS];
+	unsigned long live = READ_ONCE(h->live);
+	u64 auto_ns[HEDGE_NR_SIZES];
+	unsigned int size, i, nr;
+
+	for (size = 0; size < HEDGE_NR_SIZES; size++) {
+		nr = 0;
+		for_each_set_bit(i, &live, h->nr_legs)
+			legs[nr++] = &h->leg[i].tau[size];
+		auto_ns[size] = hedge_tau_learn(legs, nr);
+	}
+	hedge_conf_learnt(h, auto_ns);
 }
 
 static u32 best_service(struct hedge *h)
@@ -209,6 +238,8 @@ static void tick_leg(struct hedge_leg *leg, u32 best, u64 now)
 		return;
 	stats_raw(leg, sum);
 	tick_depth(leg, sum);
+	tick_hist(leg, sum);
+	swap(leg->seen, sum);
 	kfree(sum);
 	if (now - READ_ONCE(leg->last_done_ns) > NSEC_PER_SEC)
 		WRITE_ONCE(leg->service_us,
@@ -232,6 +263,7 @@ void hedge_tick(struct hedge *h)
 	best = best_service(h);
 	for (i = 0; i < h->nr_legs; i++)
 		tick_leg(&h->leg[i], best, now);
+	tick_tau(h);
 	mutex_unlock(&h->tick_mutex);
 }
 

@@ -36,14 +36,23 @@ static u64 oldest(struct hedge *h, unsigned int *leg)
  * Context: any.
  *
  * Return: the timeout of legs without one of their own, in microseconds; 0 if
- * there is none.
+ * there is none. A learnt timeout is that of the smallest reads that have one.
  */
 u64 hedge_tau_us(struct hedge *h)
 {
-	u64 tau;
+	const struct hedge_conf *conf;
+	unsigned int size;
+	u64 tau = 0;
 
 	rcu_read_lock();
-	tau = rcu_dereference(h->conf)->tau_us;
+	conf = rcu_dereference(h->conf);
+	if (conf->knobs.val[HEDGE_REPLICATE] == HEDGE_NR)
+		tau = 0;
+	else if (conf->knobs.val[HEDGE_TIMEOUT_US] != HEDGE_TIMEOUT_AUTO)
+		tau = conf->knobs.val[HEDGE_TIMEOUT_US];
+	else
+		for (size = 0; size < HEDGE_NR_SIZES && !tau; size++)
+			tau = div_u64(conf->auto_ns[size], NSEC_PER_USEC);
 	rcu_read_unlock();
 	return tau;
 }

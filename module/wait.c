@@ -154,7 +154,7 @@ static void late_remove(struct hedge_read *r)
  */
 void hedge_wait_clock(struct hedge_read *r, const struct hedge_conf *conf)
 {
-	u64 tau = conf->tau_ns[r->queued->leg->index];
+	u64 tau = hedge_tau(conf, r, r->queued->leg);
 
 	if (!tau || conf->knobs.val[HEDGE_TIMEOUT_FROM] != HEDGE_FROM_ARRIVAL ||
 	    !conf->knobs.val[HEDGE_MAX_HEDGES])
