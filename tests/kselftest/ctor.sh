@@ -4,7 +4,8 @@
 # Wrong table lines are refused, each with a message in the kernel log that names what
 # was expected; good ones next to them are taken; nothing leaks. Each line of the list
 # is a table without its start, length and target, and what the log must say.
-# L is the length, 1 to 9 are legs, S one that is too small.
+# 1- to 9- are legs, S- one that is too small, ME- the device itself.
+# limit: 240
 
 . "$(dirname "$0")/common.sh"
 need_hedge
@@ -106,14 +107,14 @@ core 2 1024 nosync 2 1- 0                                        | leg
 core 2 1024 nosync 2 1- x 2- 0                                   | offset
 core 2 1024 nosync 2 1- -1 2- 0                                  | offset
 core 2 1024 nosync 2 1- 99999999999999999999999 2- 0             | offset
-core 2 1024 nosync 2 1- 18446744073709551615 2- 0                | offset|small|range|space|end
+core 2 1024 nosync 2 1- 18446744073709551615 2- 0                | offset|large
 core 2 1024 nosync 2 /dev/nonexistent 0 2- 0                     | leg|device
 core 2 1024 nosync 2 - 0 2- 0                                    | label|leg|device
 core 2 1024 nosync 2 /proc/version 0 2- 0                        | leg|device
-core 2 1024 nosync 2 1- 0 S- 0                                   | small|space|size|end
-core 2 1024 nosync 2 1- 0 2- 8                                   | small|space|size|end
+core 2 1024 nosync 2 1- 0 S- 0                                   | large|offset
+core 2 1024 nosync 2 1- 0 2- 8                                   | large|offset
 core 2 1024 nosync 2 1- 0 1- 0                                   | overlap
-core 2 1024 nosync 2 1- 0 1- 100                                 | overlap|small
+core 2 1024 nosync 2 1- 0 1- 100                                 | overlap|large
 core 2 1024 nosync 3 1- 0 2- 0 1- 0                              | overlap
 core 2 1024 nosync 2 1- 0 2- 0 x                                 | feature
 core 2 1024 nosync 2 1- 0 2- 0 -1                                | feature
@@ -142,7 +143,7 @@ core 2 1024 nosync 2 1- 0 2- 0 2 rescue_us x                     | rescue_us
 core 2 1024 nosync 2 1- 0 2- 0 2 bounce_mb -1                    | bounce_mb
 core 2 1024 nosync 2 1- 0 2- 0 2 reads 1                         | reads|feature|unknown
 core 2 1024 nosync 2 1- 0 2- 0 1 leg                             | leg
-core 2 1024 nosync 2 1- 0 2- 0 2 leg 0                           | leg
+core 2 1024 nosync 2 1- 0 2- 0 2 leg 0                           | leg|value
 core 2 1024 nosync 2 1- 0 2- 0 3 leg 0 weight                    | leg|weight
 core 2 1024 nosync 2 1- 0 2- 0 4 leg 2 weight 1                  | leg
 core 2 1024 nosync 2 1- 0 2- 0 4 leg x weight 1                  | leg
@@ -165,7 +166,7 @@ core 2 1024 nosync 8 1- 0 2- 0 3- 0 4- 0 5- 0 6- 0 7- 0 8- 0
 core 2 1024 nosync 2 1- 0 2- 0 1 handle_errors
 core 2 1024 nosync 2 1- 0 2- 0 2 handle_errors keep_log
 core 2 1024 nosync 2 1- 0 2- 0 4 policy coc copies 2
-core 2 1024 nosync 3 1- 0 2- 0 3- 0 13 handle_errors policy fcfs-lpr timeout_us 2000 queue_depth 8 budget_pct 200 hedge_depth 4 leg 2 weight 0
+core 2 1024 nosync 3 1- 0 2- 0 3- 0 15 handle_errors policy fcfs-lpr timeout_us 2000 queue_depth 8 budget_pct 200 hedge_depth 4 leg 2 weight 0
 disk 3 9- 1024 nosync 2 1- 0 2- 0
 END
 LENGTH=4096
@@ -196,7 +197,7 @@ available() { echo 3 >/proc/sys/vm/drop_caches; awk '/^MemAvailable/ { print $2 
 table="core 2 1024 nosync 3 1- 0 2- 0 3- 0 4 policy coc queue_depth nonsense"
 refuse_all 20
 before=$(available)
-refuse_all "$(scaled 200)"
+refuse_all "$(scaled 60)"
 check_num "memory returns after refused tables (KiB)" "$(available) > $before - 2048"
 dmsetup remove "$NAME" 2>/dev/null || :
 dmsetup remove small
