@@ -2,15 +2,15 @@
 # SPDX-License-Identifier: GPL-2.0
 #
 # Run test programs that print TAP and add up their results: run.sh PROGRAM...
-# A program that dies, or runs fewer tests than it planned, counts as a failure
-# of its own.
+# A program that dies, hangs, or runs fewer tests than it planned, counts as a
+# failure of its own.
 set -euo pipefail
 
 passed=0 failed=0
 for program in "$@"; do
 	echo "# $program"
 	status=0
-	output=$("$program" 2>&1) || status=$?
+	output=$(timeout 300 "$program" 2>&1) || status=$?
 	printf '%s\n' "$output"
 	ok=$(grep -c '^ok ' <<< "$output" || true)
 	not_ok=$(grep -c '^not ok ' <<< "$output" || true)
