@@ -100,6 +100,30 @@ u32 hedge_idle_legs(struct hedge *h, const struct hedge_conf *conf, u32 among)
 	return idle;
 }
 
+/**
+ * hedge_unused_legs - which legs are idle, for copies at arrival
+ * @h: the target
+ * @conf: the settings
+ * @among: bit for each leg that is asked about
+ *
+ * Without slots this means legs with nothing in flight.
+ *
+ * Context: any.
+ *
+ * Return: bit for each of them.
+ */
+u32 hedge_unused_legs(struct hedge *h, const struct hedge_conf *conf, u32 among)
+{
+	u32 unused = 0, left;
+
+	if (conf->knobs.val[HEDGE_QUEUE_DEPTH])
+		return hedge_idle_legs(h, conf, among);
+	for (left = among; left; left &= left - 1)
+		if (!atomic_read(&h->leg[__ffs(left)].inflight))
+			unused |= BIT(__ffs(left));
+	return unused;
+}
+
 /* Lumps of two copies: most reads then touch their own shard only. */
 #define CREDIT_LUMP (2 * HEDGE_COPY_COST)
 
@@ -123,6 +147,26 @@ void hedge_budget_earn(struct hedge_shard *shard, const struct hedge_conf *conf)
 				   hedge_budget_credit(level, shard->credit)))
 		;
 	shard->credit = 0;
+}
+
+/**
+ * hedge_budget_empty - start the budget anew
+ * @h: the target
+ *
+ * Context: process.
+ */
+void hedge_budget_empty(struct hedge *h)
+{
+	int cpu;
+
+	for_each_possible_cpu(cpu) {
+		struct hedge_shard *shard = per_cpu_ptr(h->shards, cpu);
+
+		spin_lock_irq(&shard->lock);
+		shard->credit = 0;
+		spin_unlock_irq(&shard->lock);
+	}
+	atomic_set(&h->bucket, 0);
 }
 
 /**

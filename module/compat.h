@@ -7,7 +7,8 @@
 #ifndef DM_HEDGE_COMPAT_H
 #define DM_HEDGE_COMPAT_H
 
-#include <linux/blk_types.h>
+#include <linux/bio.h>
+#include <linux/cgroup.h>
 #include <linux/hrtimer.h>
 
 #ifdef HAVE_HRTIMER_SETUP
@@ -28,6 +29,29 @@ hedge_hrtimer_setup(struct hrtimer *timer,
 #define HEDGE_STS_INVAL BLK_STS_INVAL
 #else
 #define HEDGE_STS_INVAL BLK_STS_NOTSUPP
+#endif
+
+/* The block cgroup of the current task. */
+#ifdef CONFIG_BLK_CGROUP
+static inline struct cgroup_subsys_state *hedge_css_get(void)
+{
+	return task_get_css(current, io_cgrp_id);
+}
+
+static inline void hedge_css_put(struct cgroup_subsys_state *css)
+{
+	if (css)
+		css_put(css);
+}
+#else
+static inline struct cgroup_subsys_state *hedge_css_get(void)
+{
+	return NULL;
+}
+
+static inline void hedge_css_put(struct cgroup_subsys_state *css)
+{
+}
 #endif
 
 /* Binary attributes became constant. */

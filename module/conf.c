@@ -85,13 +85,19 @@ void hedge_conf_publish(struct hedge *h, struct hedge_conf *conf)
 
 	conf_derive(h, conf);
 	hedge_bounce_limit(h, (long)conf->knobs.val[HEDGE_BOUNCE_MB] << 20);
-	/* The bound on extra copies is as of the last change of the budget. */
-	if (old && old->knobs.val[HEDGE_BUDGET_PCT] !=
-			   conf->knobs.val[HEDGE_BUDGET_PCT])
-		atomic_set(&h->bucket, 0);
 	rcu_assign_pointer(h->conf, conf);
-	if (old)
-		kfree_rcu(old, rcu);
+	if (!old)
+		return;
+	/*
+	 * The bound on extra copies is as of the last change of the budget: what
+	 * was earned before, and by who still reads the old settings, is void.
+	 */
+	if (old->knobs.val[HEDGE_BUDGET_PCT] !=
+	    conf->knobs.val[HEDGE_BUDGET_PCT]) {
+		synchronize_rcu();
+		hedge_budget_empty(h);
+	}
+	kfree_rcu(old, rcu);
 }
 
 static int leg_word(struct hedge_leg_conf *leg, const char *attribute,

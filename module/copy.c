@@ -166,37 +166,6 @@ static sector_t leg_sector(const struct hedge_read *r,
 	return leg->offset + dm_target_offset(r->hedge->ti, r->iter.bi_sector);
 }
 
-/**
- * hedge_copy_adopt - give a read's first bio the cgroup of its submitter
- * @r: the read, which nobody else knows of yet; not a direct one
- * @leg: where the first copy is likely to go
- *
- * For reads whose first copy waits for a slot: when it is sent the parent may be
- * gone. If it is sent from map, device-mapper gives it the parent's cgroup.
- *
- * Context: process, of the submitter.
- */
-void hedge_copy_adopt(struct hedge_read *r, const struct hedge_leg *leg)
-{
-	struct bio *bio = &copy_bounce(&r->first)->bio;
-
-	bio->bi_bdev = leg->dev->bdev;
-	bio_associate_blkg(bio);
-}
-
-/*
- * Extra copies take the cgroup from the first, whose bio keeps it until the read
- * is freed. Caller holds the shard's lock, under which that bio may be aimed at
- * another leg.
- */
-static void copy_inherit(struct hedge_copy *c)
-{
-	struct bio *bio = &copy_bounce(c)->bio;
-
-	bio->bi_bdev = c->leg->dev->bdev;
-	bio_clone_blkg_association(bio, &copy_bounce(&c->read->first)->bio);
-}
-
 /* Points the parent's own bio at a leg; it may have been to another before. */
 static void aim_direct(struct hedge_read *r, const struct hedge_leg *leg)
 {
@@ -209,26 +178,21 @@ static void aim_direct(struct hedge_read *r, const struct hedge_leg *leg)
 	atomic_set(&bio->__bi_remaining, 1);
 }
 
-/* Prepares the bio of a started copy. Caller holds the shard's lock. */
+/*
+ * Prepares the bio of a started copy, which may have been to another leg before.
+ * A bio loses its cgroup when it ends, and the parent may be gone, so the cgroup
+ * is that of the read's submitter. Caller holds the shard's lock.
+ */
 static void copy_aim(struct hedge_copy *c, bool nowait)
 {
-	struct block_device *bdev = c->leg->dev->bdev;
+	struct hedge_bounce *b = copy_bounce(c);
 	struct hedge_read *r = c->read;
-	struct hedge_bounce *b;
-	struct bio *bio;
+	struct bio *bio = &b->bio;
 
-	if (r->direct) {
-		aim_direct(r, c->leg);
-		return;
-	}
-	b = copy_bounce(c);
-	bio = &b->bio;
-	if (!bio->bi_bdev)
-		bio->bi_bdev = bdev;
-	else if (bio->bi_bdev != bdev)
-		bio_set_dev(bio, bdev);
-	c->nowait = nowait && c->leg->nowait && !r->nowait;
-	bio->bi_opf = r->opf | (nowait && c->leg->nowait ? REQ_NOWAIT : 0);
+	nowait = nowait && c->leg->nowait;
+	c->nowait = nowait && !r->nowait;
+	bio->bi_bdev = c->leg->dev->bdev;
+	bio->bi_opf = r->opf | (nowait ? REQ_NOWAIT : 0);
 	bio->bi_flags = 0;
 	bio->bi_ioprio = r->ioprio;
 	bio->bi_status = BLK_STS_OK;
@@ -253,7 +217,10 @@ static void copy_aim(struct hedge_copy *c, bool nowait)
  */
 void hedge_copy_aim(struct hedge_copy *c)
 {
-	copy_aim(c, true);
+	if (c->read->direct)
+		aim_direct(c->read, c->leg);
+	else
+		copy_aim(c, true);
 }
 
 /**
@@ -272,19 +239,23 @@ void hedge_copy_submit_new(struct hedge_copy *c)
 		dm_submit_bio_remap(r->parent, bio);
 		return;
 	}
-	spin_lock_irq(&r->shard->lock);
-	copy_inherit(c);
-	spin_unlock_irq(&r->shard->lock);
+	bio_associate_blkg_from_css(bio, r->css);
 	submit_bio_noacct(bio);
 }
 
+/*
+ * A read that was sent from map, and failed, still has all that device-mapper
+ * knows of it. One that waited is accounted for by map, perhaps at this moment,
+ * so it must not be accounted for here.
+ */
 static void submit_direct(struct hedge_read *r)
 {
-	/* The first time also takes over the cgroup. */
-	if (r->starts == 1)
+	if (!r->css) {
 		dm_submit_bio_remap(r->parent, NULL);
-	else
-		submit_bio_noacct(r->parent);
+		return;
+	}
+	bio_associate_blkg_from_css(r->parent, r->css);
+	submit_bio_noacct(r->parent);
 }
 
 /**
@@ -306,21 +277,22 @@ void hedge_copy_submit(struct hedge_copy *c)
 	spin_lock_irq(&r->shard->lock);
 	needed = !r->done ||
 		 conf->knobs.val[HEDGE_CANCEL] == HEDGE_CANCEL_NONE;
-	if (needed) {
-		if (!direct && !copy_bounce(c)->bio.bi_bdev)
-			copy_inherit(c);
+	if (needed && direct)
+		aim_direct(r, c->leg);
+	else if (needed)
 		copy_aim(c, false);
-	}
 	spin_unlock_irq(&r->shard->lock);
 	if (!needed)
 		hedge_copy_unsent(c);
 	rcu_read_unlock();
 	if (!needed)
 		return;
-	if (direct)
+	if (direct) {
 		submit_direct(r);
-	else
+	} else {
+		bio_associate_blkg_from_css(&copy_bounce(c)->bio, r->css);
 		submit_bio_noacct(&copy_bounce(c)->bio);
+	}
 }
 
 /**
@@ -351,6 +323,7 @@ static void read_free(struct hedge_read *r)
 	struct hedge *h = r->hedge;
 	bool abandoned = r->abandoned;
 
+	hedge_css_put(r->css);
 	hedge_bounce_put(h, container_of(r, struct hedge_bounce, read));
 	/* Last: who waits for this frees the target, after an RCU grace period. */
 	if (abandoned && atomic_dec_and_test(&h->abandoned))

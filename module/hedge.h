@@ -206,6 +206,8 @@ struct hedge_copy {
  * @late: in hedge->overdue while it may not be hedged; likewise
  * @queued: its copies that wait for a slot; likewise
  * @iter: the parent's iterator as it arrived
+ * @css: cgroup of its submitter, with a reference; NULL for a direct read that
+ *       was sent from map
  * @opf: operation and flags of its copies
  * @ioprio: their priority
  * @usable: legs that may serve it
@@ -237,6 +239,7 @@ struct hedge_read {
 	struct list_head late;
 	struct hedge_copy *queued;
 	struct bvec_iter iter;
+	struct cgroup_subsys_state *css;
 	blk_opf_t opf;
 	unsigned short ioprio;
 	u8 usable;
@@ -263,8 +266,6 @@ struct hedge_read {
  * @data: the pages, physically contiguous
  * @bvec: the one segment of @bio
  * @bio: what is handed to the leg
- *
- * The bio keeps its cgroup from hedge_bounce_init() until hedge_bounce_put().
  */
 struct hedge_bounce {
 	struct hedge_read read;
@@ -349,6 +350,7 @@ struct hedge_conf {
  * @log: the dirty log
  * @region_size: of the log, in sectors
  * @nr_regions: of the log
+ * @log_read: whether the log was read, and had all regions in sync
  * @handle_errors: the feature of that name
  * @keep_log: likewise
  * @nr_legs: how many legs
@@ -380,6 +382,7 @@ struct hedge_conf {
  * @tick_mutex: serialises evaluations
  * @event: tells userspace that a leg changed
  * @changed: what @event has to tell: bit for each leg
+ * @targets: in the list of all targets
  * @visible: in the list of targets that are in sysfs
  * @kobj: hedgeN
  * @released: completed when @kobj has been released
@@ -391,6 +394,7 @@ struct hedge {
 	struct dm_dirty_log *log;
 	sector_t region_size;
 	region_t nr_regions;
+	bool log_read;
 	bool handle_errors;
 	bool keep_log;
 
@@ -429,6 +433,7 @@ struct hedge {
 	struct work_struct event;
 	unsigned long changed;
 
+	struct list_head targets;
 	struct list_head visible;
 	struct kobject kobj;
 	struct completion released;
@@ -493,7 +498,6 @@ struct hedge_copy *hedge_copy_new(struct hedge_read *r, enum hedge_kind kind);
 void hedge_copy_discard(struct hedge_copy *c);
 bool hedge_copy_start(struct hedge_copy *c, struct hedge_leg *leg,
 		      const struct hedge_conf *conf, u64 now);
-void hedge_copy_adopt(struct hedge_read *r, const struct hedge_leg *leg);
 void hedge_copy_aim(struct hedge_copy *c);
 void hedge_copy_submit_new(struct hedge_copy *c);
 void hedge_copy_submit(struct hedge_copy *c);
@@ -509,7 +513,10 @@ unsigned int hedge_choose_legs(struct hedge *h, const struct hedge_conf *conf,
 			       unsigned int copies, bool hedge, u8 *chosen);
 bool hedge_leg_has_slot(const struct hedge_conf *conf,
 			const struct hedge_leg *leg);
+u32 hedge_unused_legs(struct hedge *h, const struct hedge_conf *conf,
+		      u32 among);
 u32 hedge_idle_legs(struct hedge *h, const struct hedge_conf *conf, u32 among);
+void hedge_budget_empty(struct hedge *h);
 void hedge_budget_earn(struct hedge_shard *shard,
 		       const struct hedge_conf *conf);
 bool hedge_budget_pays_now(const struct hedge_shard *shard);
@@ -521,6 +528,7 @@ bool hedge_wait_place(struct hedge_copy *c, struct hedge_leg *leg,
 void hedge_wait_enqueue(struct hedge_copy *c, struct hedge_leg *leg);
 void hedge_wait_task(struct hedge_read *r);
 void hedge_wait_clock(struct hedge_read *r, const struct hedge_conf *conf);
+void hedge_wait_starved(struct hedge_read *r);
 void hedge_wait_cancel(struct hedge_read *r);
 void hedge_wait_forget(struct hedge_read *r);
 void hedge_wait_due(struct hedge_read *r, u64 now);
@@ -547,6 +555,9 @@ void hedge_leg_send(struct hedge_leg *leg, struct hedge_copy *c);
 void hedge_leg_send_bio(struct hedge_leg *leg, struct bio *bio);
 void hedge_leg_check_stalled(struct hedge_shard *shard, u32 legs, u64 now);
 void hedge_leg_answered(struct hedge_leg *leg, u64 now);
+void hedge_leg_unsent(struct hedge_leg *leg);
+int hedge_leg_inherit(struct hedge *h);
+void hedge_leg_register(struct hedge *h, bool there);
 void hedge_leg_took(struct hedge_leg *leg, unsigned int depth,
 		    unsigned int bytes, u64 ns);
 void hedge_leg_out(struct hedge_leg *leg, enum hedge_health why);

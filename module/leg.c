@@ -224,6 +224,21 @@ void hedge_leg_answered(struct hedge_leg *leg, u64 now)
 }
 
 /**
+ * hedge_leg_unsent - a started read copy did not go to its leg after all
+ * @leg: the leg
+ *
+ * Context: any.
+ */
+void hedge_leg_unsent(struct hedge_leg *leg)
+{
+	bool last = atomic_dec_and_test(&leg->inflight);
+
+	/* Nothing is left that could still answer. */
+	if (last && READ_ONCE(leg->hedge->stalled) & BIT(leg->index))
+		leg_unstall(leg);
+}
+
+/**
  * hedge_leg_took - record the latency of a read copy
  * @leg: the leg
  * @depth: index of the copies in flight at its start
@@ -341,6 +356,78 @@ u64 hedge_leg_oldest(struct hedge_leg *leg, u64 now)
 		spin_unlock_irqrestore(&shard->lock, flags);
 	}
 	return now - started;
+}
+
+/* All targets, so that a new table finds the one that it replaces. */
+static LIST_HEAD(targets);
+static DEFINE_MUTEX(targets_mutex);
+
+static void inherit_from(struct hedge *h, const struct hedge *old)
+{
+	unsigned int i, j;
+
+	for (i = 0; i < old->nr_legs; i++) {
+		const struct hedge_leg *was = &old->leg[i];
+
+		if (old->live & BIT(i))
+			continue;
+		for (j = 0; j < h->nr_legs; j++) {
+			struct hedge_leg *leg = &h->leg[j];
+
+			if (leg->dev->bdev->bd_dev != was->dev->bdev->bd_dev ||
+			    leg->offset != was->offset)
+				continue;
+			leg->health = was->health;
+			h->live &= ~BIT(j);
+		}
+	}
+	h->diverged |= old->diverged;
+}
+
+/**
+ * hedge_leg_inherit - take over from the old table which legs are out
+ * @h: the new table's target, which gets no I/O yet
+ *
+ * Changing a setting by reload must not bring a leg back that lacks writes. The
+ * old table is suspended, and is destroyed only when the new one runs.
+ *
+ * Context: process. May sleep.
+ *
+ * Return: 0, or -EINVAL if no leg of the new table has all writes.
+ */
+int hedge_leg_inherit(struct hedge *h)
+{
+	struct mapped_device *md = dm_table_get_md(h->ti->table);
+	struct hedge *old;
+
+	mutex_lock(&targets_mutex);
+	list_for_each_entry(old, &targets, targets)
+		if (old != h && old->ti->begin == h->ti->begin &&
+		    dm_table_get_md(old->ti->table) == md)
+			inherit_from(h, old);
+	mutex_unlock(&targets_mutex);
+	if (h->live)
+		return 0;
+	DMERR("%s: all legs of the new table had failed in the old one",
+	      dm_table_device_name(h->ti->table));
+	return -EINVAL;
+}
+
+/**
+ * hedge_leg_register - let later tables find this target
+ * @h: the target
+ * @there: whether it is there
+ *
+ * Context: process. May sleep.
+ */
+void hedge_leg_register(struct hedge *h, bool there)
+{
+	mutex_lock(&targets_mutex);
+	if (there)
+		list_add(&h->targets, &targets);
+	else
+		list_del(&h->targets);
+	mutex_unlock(&targets_mutex);
 }
 
 /**

@@ -49,6 +49,7 @@ static void read_init(struct hedge *h, struct hedge_read *r, struct bio *bio,
 	INIT_LIST_HEAD(&r->late);
 	r->queued = NULL;
 	r->iter = bio->bi_iter;
+	r->css = NULL;
 	r->opf = REQ_OP_READ | (bio->bi_opf & COPY_FLAGS);
 	r->ioprio = bio_prio(bio);
 	r->usable = usable;
@@ -92,6 +93,7 @@ static struct hedge_read *read_new(struct hedge *h,
 			b = hedge_bounce_get(h, bytes);
 			if (b) {
 				read_init(h, &b->read, bio, usable, now);
+				b->read.css = hedge_css_get();
 				/* For hedge_read_direct_end(). */
 				in_parent->direct = false;
 				return &b->read;
@@ -121,7 +123,7 @@ static void arrive_on(struct hedge_read *r, struct hedge_leg *leg,
 		return;
 	}
 	if (!hedge_copy_start(c, leg, conf, r->arrival_ns)) {
-		hedge_count(r->hedge, HEDGE_UNHEDGED_BUDGET);
+		hedge_wait_starved(r);
 		hedge_copy_discard(c);
 		return;
 	}
@@ -161,7 +163,7 @@ static unsigned int keep_idle(struct hedge_read *r,
 
 	for (i = 0; i < nr; i++)
 		mask |= BIT(chosen[i]);
-	mask = hedge_keep_idle(mask, hedge_idle_legs(r->hedge, conf, mask),
+	mask = hedge_keep_idle(mask, hedge_unused_legs(r->hedge, conf, mask),
 			       &r->shard->random);
 	for (i = 0; i < nr; i++)
 		if (mask & BIT(chosen[i]))
@@ -180,7 +182,8 @@ static u32 legs_with_slots(struct hedge *h, const struct hedge_conf *conf,
 	for (left = among; left; left &= left - 1)
 		if (hedge_leg_has_slot(conf, &h->leg[__ffs(left)]))
 			mask |= BIT(__ffs(left));
-	return mask & ~h->stalled ?: mask;
+	/* A free slot of a stalled leg serves only when all are stalled. */
+	return among & ~h->stalled ? mask & ~h->stalled : mask;
 }
 
 /*
@@ -193,6 +196,7 @@ static void arrive(struct hedge_read *r, const struct hedge_conf *conf,
 	struct hedge *h = r->hedge;
 	bool shared = conf->knobs.val[HEDGE_QUEUE_DEPTH] &&
 		      conf->knobs.val[HEDGE_QUEUE] == HEDGE_QUEUE_SHARED;
+	bool once = conf->knobs.val[HEDGE_CANCEL] == HEDGE_CANCEL_START;
 	unsigned long stalled = READ_ONCE(h->stalled) & r->usable;
 	unsigned int i, nr;
 	u32 among = r->usable;
@@ -203,22 +207,18 @@ static void arrive(struct hedge_read *r, const struct hedge_conf *conf,
 				  hweight32(r->usable));
 	if (shared)
 		among = legs_with_slots(h, conf, among);
-	chosen[0] = __ffs(r->usable);
 	nr = among ? hedge_choose_legs(h, conf, r->shard, among, r->wanted,
 				       false, chosen) : 0;
 	if (nr > 1 && conf->knobs.val[HEDGE_COPIES_TO] == HEDGE_IDLE) {
 		nr = keep_idle(r, conf, chosen, nr);
 		r->wanted = nr;
 	}
-	for (i = 0; i < nr; i++)
+	/* A start cancels what was queued before, and what is still to come. */
+	for (i = 0; i < nr && !(once && r->starts); i++)
 		arrive_on(r, &h->leg[chosen[i]], conf, HEDGE_ARRIVAL, send);
-	if (!r->direct && r->first.state != HEDGE_COPY_STARTED)
-		hedge_copy_adopt(r, &h->leg[chosen[0]]);
-	if (send->nr && r->queued &&
-	    conf->knobs.val[HEDGE_CANCEL] == HEDGE_CANCEL_START)
+	if (once && r->starts)
 		hedge_wait_cancel(r);
-	if (shared && r->starts < r->wanted &&
-	    !(r->starts && conf->knobs.val[HEDGE_CANCEL] == HEDGE_CANCEL_START))
+	else if (shared && r->starts < r->wanted)
 		hedge_wait_task(r);
 	if (stalled && !r->direct && send->nr)
 		probe_stalled(r, conf, stalled & ~r->on, send);
@@ -243,6 +243,8 @@ static bool arrive_home(struct hedge_read *r, const struct hedge_conf *conf,
 	arrive(r, conf, send);
 	/* A direct read that waits may be gone once the lock is released. */
 	remapped = r->direct && send->nr;
+	if (r->direct && !send->nr)
+		r->css = hedge_css_get();
 	spin_unlock_irqrestore(&shard->lock, flags);
 	return remapped;
 }
@@ -354,14 +356,17 @@ static enum outcome judge(struct hedge_copy *c, blk_status_t status,
 }
 
 /*
- * Sends a copy that failed to a leg that has not. Caller holds no lock and the
- * last copy of the read.
+ * Sends a copy that failed to a leg that has not. Caller holds no lock. Where
+ * another copy has been started meanwhile (from the shared queue) this one has
+ * just lost.
  */
-static bool retry(struct hedge_copy *c)
+static enum outcome retry(struct hedge_copy *c)
 {
 	struct hedge_read *r = c->read;
 	struct hedge *h = r->hedge;
 	const struct hedge_conf *conf = rcu_dereference(h->conf);
+	enum outcome outcome = RETRY;
+	u64 now = ktime_get_ns();
 	unsigned long flags;
 	u8 chosen = 0;
 	u32 among;
@@ -369,18 +374,22 @@ static bool retry(struct hedge_copy *c)
 	spin_lock_irqsave(&h->wait_lock, flags);
 	spin_lock(&r->shard->lock);
 	among = r->usable & READ_ONCE(h->live) & ~r->failed;
-	if (among) {
+	if (r->done || r->out || r->queued) {
+		outcome = LOST;
+	} else if (among) {
 		hedge_choose_legs(h, conf, r->shard, among, 1, false, &chosen);
 		trace_hedge_reissue(r->id, chosen, r->iter.bi_sector,
-				    r->iter.bi_size,
-				    ktime_get_ns() - r->arrival_ns);
-		hedge_wait_place(c, &h->leg[chosen], conf, ktime_get_ns());
+				    r->iter.bi_size, now - r->arrival_ns);
+		/* It is no hedge any more, and with none out needs no budget. */
+		c->kind = HEDGE_ARRIVAL;
+		hedge_wait_place(c, &h->leg[chosen], conf, now);
 	} else {
 		mark_done(r);
+		outcome = WON;
 	}
 	spin_unlock(&r->shard->lock);
 	spin_unlock_irqrestore(&h->wait_lock, flags);
-	return among;
+	return outcome;
 }
 
 /*
@@ -460,11 +469,11 @@ void hedge_copy_endio(struct bio *bio)
 	if (unlikely(READ_ONCE(h->waiting)))
 		hedge_wait_dispatch(h);
 	if (outcome == RETRY) {
-		if (retry(c))
-			goto out;
+		outcome = retry(c);
 		alone = false;
-		outcome = WON;
 	}
+	if (outcome == RETRY)
+		goto out;
 	if (outcome == WON)
 		win(c, status, alone, now);
 	else
@@ -484,7 +493,7 @@ void hedge_copy_unsent(struct hedge_copy *c)
 	struct hedge_read *r = c->read;
 	unsigned long flags;
 
-	atomic_dec(&c->leg->inflight);
+	hedge_leg_unsent(c->leg);
 	spin_lock_irqsave(&r->shard->lock, flags);
 	list_del(&c->out);
 	r->out &= ~BIT(c->leg->index);
@@ -526,8 +535,10 @@ int hedge_read_direct_end(struct hedge *h, struct bio *bio, blk_status_t *error)
 	spin_unlock_irqrestore(&r->shard->lock, flags);
 	if (unlikely(READ_ONCE(h->waiting)))
 		hedge_wait_dispatch(h);
-	if (outcome == RETRY && retry(c))
+	if (outcome == RETRY && retry(c) == RETRY)
 		end = DM_ENDIO_INCOMPLETE;
+	else
+		hedge_css_put(r->css);
 	rcu_read_unlock();
 	return end;
 }

@@ -9,7 +9,8 @@
  * A log on disk is kept true in the simplest way that is safe: while the target
  * runs, all regions are marked as dirty, and they are cleared when it is
  * suspended with all legs live and equal. A crash in between leaves the log
- * saying that everything is to be resynchronised.
+ * saying that everything is to be resynchronised. The log is read once: what
+ * this target has done since, it knows better.
  */
 #include "hedge.h"
 
@@ -43,6 +44,29 @@ bool hedge_region_in_sync(struct hedge *h)
 	return h->log->type->get_sync_count(h->log) == h->nr_regions;
 }
 
+static int read_log(struct hedge *h)
+{
+	const char *name = dm_table_device_name(h->ti->table);
+	struct dm_dirty_log *log = h->log;
+	int r = log->type->resume(log);
+
+	if (r) {
+		DMERR("%s: the dirty log cannot be read: error %d", name, r);
+		return r;
+	}
+	if (!hedge_region_in_sync(h)) {
+		DMERR("%s: the log has %llu of %llu regions in sync", name,
+		      (u64)log->type->get_sync_count(log), (u64)h->nr_regions);
+		DMERR("%s: the legs would need a resync, which is not supported",
+		      name);
+		DMERR("%s: make them equal, and start with a new log and nosync",
+		      name);
+		return -EINVAL;
+	}
+	h->log_read = true;
+	return 0;
+}
+
 /**
  * hedge_region_start - read the log, and mark it for the time of running
  * @h: the target
@@ -58,22 +82,9 @@ int hedge_region_start(struct hedge *h)
 	region_t region;
 	int r;
 
-	r = log->type->resume(log);
-	if (r) {
-		DMERR("%s: the dirty log cannot be read: error %d", name, r);
+	r = h->log_read ? 0 : read_log(h);
+	if (r || !log_on_disk(h))
 		return r;
-	}
-	if (!hedge_region_in_sync(h)) {
-		DMERR("%s: the log has %llu of %llu regions in sync", name,
-		      (u64)log->type->get_sync_count(log), (u64)h->nr_regions);
-		DMERR("%s: the legs would need a resync, which is not supported",
-		      name);
-		DMERR("%s: make them equal, and start with a new log and nosync",
-		      name);
-		return -EINVAL;
-	}
-	if (!log_on_disk(h))
-		return 0;
 	for (region = 0; region < h->nr_regions; region++)
 		log->type->mark_region(log, region);
 	r = log->type->flush(log);

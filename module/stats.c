@@ -181,8 +181,11 @@ static void tick_depth(struct hedge_leg *leg, const struct hedge_leg_stats *sum)
 	for (i = 0; i < HEDGE_DEPTHS; i++) {
 		struct hedge_depth_sample *d = &leg->depth[i];
 
-		d->count -= d->count / 16;
-		d->sum_us -= d->sum_us / 16;
+		/* A few samples must not fade into none that took no time. */
+		if (d->count >= 16) {
+			d->count -= d->count / 16;
+			d->sum_us -= d->sum_us / 16;
+		}
 		d->count += sum->depth[i].count - leg->seen->depth[i].count;
 		d->sum_us += sum->depth[i].sum_us - leg->seen->depth[i].sum_us;
 	}

@@ -321,6 +321,15 @@ static int add_legs(struct hedge *h)
 	return 0;
 }
 
+/* Removes a directory, which may not have been made, and awaits its release. */
+static void remove_one(struct kobject *kobj, struct completion *released)
+{
+	if (kobj->state_in_sysfs)
+		kobject_del(kobj);
+	kobject_put(kobj);
+	wait_for_completion(released);
+}
+
 /* Removes whatever of the directories is there. */
 static void remove_all(struct hedge *h)
 {
@@ -331,16 +340,12 @@ static void remove_all(struct hedge *h)
 
 		if (!leg->has_kobj)
 			continue;
-		kobject_del(&leg->kobj);
-		kobject_put(&leg->kobj);
-		wait_for_completion(&leg->released);
+		remove_one(&leg->kobj, &leg->released);
 		leg->has_kobj = false;
 	}
 	kobject_put(h->legs_kobj);
 	h->legs_kobj = NULL;
-	kobject_del(&h->kobj);
-	kobject_put(&h->kobj);
-	wait_for_completion(&h->released);
+	remove_one(&h->kobj, &h->released);
 }
 
 /**

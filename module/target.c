@@ -134,6 +134,7 @@ static int hedge_ctr(struct dm_target *ti, unsigned int argc, char **argv)
 	ti->num_discard_bios = 1;
 	ti->num_secure_erase_bios = 1;
 	ti->num_write_zeroes_bios = 1;
+	hedge_leg_register(h, true);
 	return 0;
 
 bad:
@@ -152,6 +153,7 @@ static void hedge_dtr(struct dm_target *ti)
 	struct hedge *h = ti->private;
 
 	drain(h);
+	hedge_leg_register(h, false);
 	hedge_free(h);
 }
 
@@ -195,7 +197,9 @@ static void hedge_postsuspend(struct dm_target *ti)
 
 static int hedge_preresume(struct dm_target *ti)
 {
-	return hedge_region_start(ti->private);
+	int r = hedge_leg_inherit(ti->private);
+
+	return r ?: hedge_region_start(ti->private);
 }
 
 static void hedge_resume(struct dm_target *ti)

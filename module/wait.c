@@ -163,7 +163,13 @@ void hedge_wait_clock(struct hedge_read *r, const struct hedge_conf *conf)
 	hedge_clock_set(r);
 }
 
-static void count_starved(struct hedge_read *r)
+/**
+ * hedge_wait_starved - count a read for which the budget had no copy, once
+ * @r: the read
+ *
+ * Context: any. Caller holds the home's lock.
+ */
+void hedge_wait_starved(struct hedge_read *r)
 {
 	if (!r->starved)
 		hedge_count(r->hedge, HEDGE_UNHEDGED_BUDGET);
@@ -238,7 +244,7 @@ static void drop_unpaid(struct hedge_copy *c)
 	struct hedge_read *r = c->read;
 
 	c->state = HEDGE_COPY_CANCELLED;
-	count_starved(r);
+	hedge_wait_starved(r);
 	if (c->kind == HEDGE_HEDGE && !r->done) {
 		r->hedges--;
 		late_add(r);
@@ -342,7 +348,7 @@ static bool serve_task(struct hedge *h, const struct hedge_conf *conf, u64 now)
 		    conf->knobs.val[HEDGE_CANCEL] == HEDGE_CANCEL_START)
 			task_remove(r);
 		if (c && !hedge_wait_place(c, &h->leg[chosen], conf, now)) {
-			count_starved(r);
+			hedge_wait_starved(r);
 			task_remove(r);
 			hedge_copy_discard(c);
 		}
@@ -363,6 +369,7 @@ enum hedge_result {
 static bool moves(const struct hedge_read *r, const struct hedge_conf *conf)
 {
 	return r->queued && r->queued->kind == HEDGE_ARRIVAL &&
+	       conf->knobs.val[HEDGE_TIMEOUT_FROM] == HEDGE_FROM_ARRIVAL &&
 	       conf->knobs.val[HEDGE_CANCEL] != HEDGE_CANCEL_NONE;
 }
 
@@ -384,7 +391,7 @@ static enum hedge_result hedge(struct hedge_read *r,
 	if (!among)
 		return NO_LEG;
 	if (!moves(r, conf) && !hedge_budget_pays_now(r->shard)) {
-		count_starved(r);
+		hedge_wait_starved(r);
 		return NO_TOKEN;
 	}
 	hedge_choose_legs(h, conf, r->shard, among, 1, true, &chosen);
@@ -404,7 +411,7 @@ static enum hedge_result hedge(struct hedge_read *r,
 		return HEDGED;
 	r->hedges--;
 	hedge_copy_discard(c);
-	count_starved(r);
+	hedge_wait_starved(r);
 	return NO_TOKEN;
 }
 
@@ -416,8 +423,9 @@ static void serve_overdue(struct hedge *h, const struct hedge_conf *conf,
 	enum hedge_result result = NEVER;
 	struct hedge_read *r, *next;
 
-	if (conf->knobs.val[HEDGE_HEDGE_TO] == HEDGE_IDLE &&
-	    (h->waiting > h->nr_overdue || !hedge_idle_legs(h, conf, ready)))
+	if (!ready || (conf->knobs.val[HEDGE_HEDGE_TO] == HEDGE_IDLE &&
+		       (h->waiting > h->nr_overdue ||
+			!hedge_idle_legs(h, conf, ready))))
 		return;
 	list_for_each_entry_safe(r, next, &h->overdue, late) {
 		spin_lock(&r->shard->lock);
@@ -470,9 +478,10 @@ void hedge_wait_dispatch(struct hedge *h)
 
 /*
  * Sends a read whose copies are all on stalled legs to one that is not, whatever
- * budget and idleness say. Caller holds the home's lock.
+ * budget and idleness say. Caller holds the home's lock. Returns whether there
+ * were a leg and memory for it.
  */
-static void rescue(struct hedge_read *r, const struct hedge_conf *conf, u64 now)
+static bool rescue(struct hedge_read *r, const struct hedge_conf *conf, u64 now)
 {
 	struct hedge *h = r->hedge;
 	u32 among = r->usable & ~r->on & ~shunned(h);
@@ -480,14 +489,14 @@ static void rescue(struct hedge_read *r, const struct hedge_conf *conf, u64 now)
 	u8 chosen;
 
 	if (!among)
-		return;
+		return false;
 	c = hedge_copy_new(r, HEDGE_RESCUE);
 	if (!c)
-		return;
+		return false;
 	hedge_choose_legs(h, conf, r->shard, among, 1, true, &chosen);
 	trace_hedge_reissue(r->id, chosen, r->iter.bi_sector, r->iter.bi_size,
 			    now - r->arrival_ns);
-	hedge_wait_place(c, &h->leg[chosen], conf, now);
+	return hedge_wait_place(c, &h->leg[chosen], conf, now);
 }
 
 /* When the legs of a read are to be looked at next. Caller holds its lock. */
@@ -509,8 +518,13 @@ static u64 next_look(struct hedge_read *r, const struct hedge_conf *conf,
 						 READ_ONCE(leg->last_done_ns),
 						 conf->rescue_ns));
 	}
-	/* All stalled: there was no leg or no memory for a rescue. */
-	return next > now ? next : now + conf->rescue_ns;
+	/*
+	 * Due already: the legs are all stalled, and there was no leg or no
+	 * memory for a rescue. Not too soon again: this is an interrupt.
+	 */
+	if (next <= now)
+		next = now + conf->rescue_ns;
+	return max(next, now + NSEC_PER_MSEC);
 }
 
 /**
@@ -525,25 +539,28 @@ void hedge_wait_due(struct hedge_read *r, u64 now)
 	struct hedge *h = r->hedge;
 	const struct hedge_conf *conf = rcu_dereference(h->conf);
 	unsigned long flags;
-	bool late = false;
+	bool stuck, overdue;
 
 	spin_lock_irqsave(&h->wait_lock, flags);
 	spin_lock(&r->shard->lock);
-	if (!r->done && r->out && !r->queued && !(r->out & ~h->stalled)) {
-		rescue(r, conf, now);
-	} else if (!r->done && r->tau_at && r->tau_at <= now) {
+	stuck = !r->done && r->out && !r->queued && !(r->out & ~h->stalled);
+	overdue = !r->done && r->tau_at && r->tau_at <= now;
+	/* Whatever comes of it, this deadline is over. */
+	if (overdue)
 		r->tau_at = 0;
+	if (stuck && rescue(r, conf, now))
+		overdue = false;
+	if (overdue) {
 		trace_hedge_timeout(r->id, r->out ? __ffs(r->out) : 0,
 				    r->iter.bi_sector, r->iter.bi_size,
 				    now - r->arrival_ns);
 		late_add(r);
-		late = true;
 	}
 	if (r->rescue_at && r->rescue_at <= now)
 		r->rescue_at = next_look(r, conf, now);
 	hedge_clock_set(r);
 	spin_unlock(&r->shard->lock);
-	if (late)
+	if (overdue)
 		dispatch_locked(h, conf, now);
 	spin_unlock_irqrestore(&h->wait_lock, flags);
 	hedge_read_put(r);

@@ -55,14 +55,6 @@ static void end_write(struct bio *bio, blk_status_t status)
 	bio_endio(bio);
 }
 
-static void uninit_clones(struct hedge_write *w, unsigned long mask)
-{
-	unsigned int i;
-
-	for_each_set_bit(i, &mask, HEDGE_MAX_LEGS)
-		bio_uninit(write_clone(w, i));
-}
-
 static blk_status_t held_status(struct hedge *h)
 {
 	return dm_noflush_suspending(h->ti) ? BLK_STS_DM_REQUEUE :
@@ -126,7 +118,21 @@ static bool holds(const struct hedge *h)
 	       READ_ONCE(h->live) != BIT(h->nr_legs) - 1;
 }
 
-/* All legs have answered and they do not agree. Takes the parent. */
+/* Whether a write that failed somewhere may have left the legs different. */
+static bool diverges(const struct hedge_write *w)
+{
+	switch (bio_op(w->parent)) {
+	case REQ_OP_DISCARD:
+	case REQ_OP_SECURE_ERASE:
+		return false;
+	case REQ_OP_WRITE_ZEROES:
+		return w->status != BLK_STS_NOTSUPP || w->failed != w->sent;
+	default:
+		return true;
+	}
+}
+
+/* All legs have answered, and not all with success. Takes the parent. */
 static void write_failed(struct hedge_write *w)
 {
 	struct bio *parent = w->parent;
@@ -134,19 +140,12 @@ static void write_failed(struct hedge_write *w)
 	bool flush = !parent->bi_iter.bi_size;
 	unsigned int i;
 
-	if (w->failed == w->sent) {
-		if (bio_op(parent) == REQ_OP_WRITE)
-			WRITE_ONCE(h->diverged, true);
+	if (!diverges(w)) {
 		end_write(parent, w->status);
 		return;
 	}
-	if (bio_op(parent) == REQ_OP_DISCARD ||
-	    bio_op(parent) == REQ_OP_SECURE_ERASE) {
-		end_write(parent, w->status);
-		return;
-	}
-	if (bio_op(parent) == REQ_OP_WRITE_ZEROES &&
-	    w->status == BLK_STS_NOTSUPP) {
+	/* A leg that cannot write zeroes is not a leg that has failed. */
+	if (w->failed == w->sent || w->status == BLK_STS_NOTSUPP) {
 		WRITE_ONCE(h->diverged, true);
 		end_write(parent, w->status);
 		return;
@@ -154,10 +153,15 @@ static void write_failed(struct hedge_write *w)
 	for_each_set_bit(i, &w->failed, h->nr_legs)
 		hedge_leg_out(&h->leg[i], flush ? HEDGE_FLUSH_FAILED :
 						  HEDGE_WRITE_FAILED);
-	if (holds(h))
+	/* Another write may have taken out the legs on which this one worked. */
+	if (!(w->sent & ~w->failed & READ_ONCE(h->live))) {
+		WRITE_ONCE(h->diverged, true);
+		end_write(parent, w->status);
+	} else if (holds(h)) {
 		hold(h, parent);
-	else
+	} else {
 		end_write(parent, BLK_STS_OK);
+	}
 }
 
 static void clone_endio(struct bio *clone)
@@ -171,7 +175,6 @@ static void clone_endio(struct bio *clone)
 		WRITE_ONCE(w->status, status);
 	}
 	if (atomic_dec_and_test(&w->pending)) {
-		uninit_clones(w, w->sent);
 		if (likely(!w->failed))
 			end_write(w->parent, BLK_STS_OK);
 		else
@@ -203,33 +206,30 @@ static int clone_all(struct hedge_write *w, struct bio *bio)
 	unsigned int i;
 
 	for_each_set_bit(i, &w->sent, HEDGE_MAX_LEGS) {
-		if (clone_init(w, bio, &w->hedge->leg[i])) {
-			uninit_clones(w, made);
-			return -ENOMEM;
-		}
+		if (clone_init(w, bio, &w->hedge->leg[i]))
+			goto undo;
 		made |= BIT(i);
 	}
 	atomic_set(&w->pending, hweight_long(made));
 	return 0;
+
+undo:
+	for_each_set_bit(i, &made, HEDGE_MAX_LEGS)
+		bio_uninit(write_clone(w, i));
+	return -ENOMEM;
 }
 
 /*
- * Submits all clones. Device-mapper gives the first one the cgroup of the bio
- * that it got itself; the others take it from there: a clone keeps its cgroup
- * until the last has ended. The last may end the write and with it @w.
+ * Submits all clones, with the cgroup of the bio that device-mapper got itself.
+ * The last clone may end the write, and with it @w and @bio.
  */
-static void submit_all(struct hedge_write *w)
+static void submit_all(struct hedge_write *w, struct bio *bio)
 {
-	struct bio *first = write_clone(w, __ffs(w->sent));
-	unsigned long others = w->sent & (w->sent - 1);
-	struct bio *parent = w->parent;
+	unsigned long sent = w->sent;
 	unsigned int i;
 
-	dm_submit_bio_remap(parent, first);
-	for_each_set_bit(i, &others, HEDGE_MAX_LEGS) {
-		bio_clone_blkg_association(write_clone(w, i), first);
-		submit_bio_noacct(write_clone(w, i));
-	}
+	for_each_set_bit(i, &sent, HEDGE_MAX_LEGS)
+		dm_submit_bio_remap(bio, write_clone(w, i));
 }
 
 /**
@@ -263,7 +263,7 @@ int hedge_write_map(struct hedge *h, struct bio *bio)
 		return DM_MAPIO_SUBMITTED;
 	}
 	if (!(bio->bi_opf & REQ_NOWAIT)) {
-		submit_all(w);
+		submit_all(w, bio);
 		return DM_MAPIO_SUBMITTED;
 	}
 	sent = w->sent;
