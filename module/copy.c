@@ -181,7 +181,7 @@ static void aim_direct(struct hedge_read *r, const struct hedge_leg *leg)
 /*
  * Prepares the bio of a started copy, which may have been to another leg before.
  * A bio loses its cgroup when it ends, and the parent may be gone, so the cgroup
- * is that of the read's submitter. Caller holds the shard's lock.
+ * is that of the read's submitter.
  */
 static void copy_aim(struct hedge_copy *c, bool nowait)
 {
@@ -213,7 +213,7 @@ static void copy_aim(struct hedge_copy *c, bool nowait)
  *
  * Copies of our own come back rather than wait for a tag.
  *
- * Context: process. Caller holds the shard's lock.
+ * Context: process.
  */
 void hedge_copy_aim(struct hedge_copy *c)
 {
@@ -262,37 +262,22 @@ static void submit_direct(struct hedge_read *r)
  * hedge_copy_submit - hand a started copy to its device, from a worker
  * @c: the copy; it may have ended when this returns
  *
- * A copy whose read has ended meanwhile is not needed, but with "cancel none".
- *
  * Context: process. May sleep.
  */
 void hedge_copy_submit(struct hedge_copy *c)
 {
 	struct hedge_read *r = c->read;
-	const struct hedge_conf *conf;
-	bool needed, direct = r->direct;
+	struct bio *bio;
 
-	rcu_read_lock();
-	conf = rcu_dereference(r->hedge->conf);
-	spin_lock_irq(&r->shard->lock);
-	needed = !r->done ||
-		 conf->knobs.val[HEDGE_CANCEL] == HEDGE_CANCEL_NONE;
-	if (needed && direct)
+	if (r->direct) {
 		aim_direct(r, c->leg);
-	else if (needed)
-		copy_aim(c, false);
-	spin_unlock_irq(&r->shard->lock);
-	if (!needed)
-		hedge_copy_unsent(c);
-	rcu_read_unlock();
-	if (!needed)
-		return;
-	if (direct) {
 		submit_direct(r);
-	} else {
-		bio_associate_blkg_from_css(&copy_bounce(c)->bio, r->css);
-		submit_bio_noacct(&copy_bounce(c)->bio);
+		return;
 	}
+	copy_aim(c, false);
+	bio = &copy_bounce(c)->bio;
+	bio_associate_blkg_from_css(bio, r->css);
+	submit_bio_noacct(bio);
 }
 
 /**

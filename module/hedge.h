@@ -489,7 +489,6 @@ int hedge_conf_set(struct hedge *h, int leg, const char *attribute,
 /* read.c: the life of a read. */
 int hedge_read_map(struct hedge *h, struct bio *bio);
 void hedge_copy_endio(struct bio *bio);
-void hedge_copy_unsent(struct hedge_copy *c);
 int hedge_read_direct_end(struct hedge *h, struct bio *bio,
 			  blk_status_t *error);
 
@@ -555,7 +554,6 @@ void hedge_leg_send(struct hedge_leg *leg, struct hedge_copy *c);
 void hedge_leg_send_bio(struct hedge_leg *leg, struct bio *bio);
 void hedge_leg_check_stalled(struct hedge_shard *shard, u32 legs, u64 now);
 void hedge_leg_answered(struct hedge_leg *leg, u64 now);
-void hedge_leg_unsent(struct hedge_leg *leg);
 int hedge_leg_inherit(struct hedge *h);
 void hedge_leg_register(struct hedge *h, bool there);
 void hedge_leg_took(struct hedge_leg *leg, unsigned int depth,

@@ -224,21 +224,6 @@ void hedge_leg_answered(struct hedge_leg *leg, u64 now)
 }
 
 /**
- * hedge_leg_unsent - a started read copy did not go to its leg after all
- * @leg: the leg
- *
- * Context: any.
- */
-void hedge_leg_unsent(struct hedge_leg *leg)
-{
-	bool last = atomic_dec_and_test(&leg->inflight);
-
-	/* Nothing is left that could still answer. */
-	if (last && READ_ONCE(leg->hedge->stalled) & BIT(leg->index))
-		leg_unstall(leg);
-}
-
-/**
  * hedge_leg_took - record the latency of a read copy
  * @leg: the leg
  * @depth: index of the copies in flight at its start

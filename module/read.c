@@ -483,27 +483,6 @@ out:
 }
 
 /**
- * hedge_copy_unsent - a started copy turned out not to be needed
- * @c: the copy, of a read that is done, before its bio was submitted
- *
- * Context: any, inside an RCU read section.
- */
-void hedge_copy_unsent(struct hedge_copy *c)
-{
-	struct hedge_read *r = c->read;
-	unsigned long flags;
-
-	hedge_leg_unsent(c->leg);
-	spin_lock_irqsave(&r->shard->lock, flags);
-	list_del(&c->out);
-	r->out &= ~BIT(c->leg->index);
-	spin_unlock_irqrestore(&r->shard->lock, flags);
-	if (READ_ONCE(r->hedge->waiting))
-		hedge_wait_dispatch(r->hedge);
-	lose(c, ktime_get_ns());
-}
-
-/**
  * hedge_read_direct_end - the parent's bio has come back from a leg
  * @h: the target
  * @bio: device-mapper's clone

@@ -14,7 +14,7 @@
 #include "hedge.h"
 
 #define EXPECTED_LOG \
-	"Expected core <region size> [sync|nosync] or disk <device> <region size> [sync|nosync]"
+	"Expected log core <region size> [sync|nosync] or disk <device> <region size> [sync|nosync]"
 #define EXPECTED_FEATURE \
 	"Expected handle_errors, keep_log, leg, or the name of an attribute"
 

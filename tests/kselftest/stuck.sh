@@ -83,11 +83,11 @@ lag 1 writes 0
 # Memory: copies on the stuck leg hold more than is then allowed.
 put policy coc
 put queue_depth 0
-put rescue_us 50000
+put rescue_us 3000000	# the reads must all have been sent before
 lag 1 stuck 1
 reads_end --threads 48 --count 1 --bs 64k >/dev/null
 check_num "copies are out" "$(get legs/1/inflight) >= 17"
-check "they stall the leg" wait_until 3 stalled 1
+check "they stall the leg" wait_until 10 stalled 1
 put bounce_mb 1
 before=$(get legs/1/inflight) unhedged=$(get stats/unhedged_memory)
 start=$SECONDS
