@@ -65,7 +65,9 @@ make -s -C "$top/tests/tools"
 for p in load reused linear vectors uring; do
 	options+=(--bin "$top/tests/tools/build/$p")
 done
-for p in dmsetup fio cmp timeout blkdiscard blockdev dd od sed grep awk; do
+make -s -C "$top/userspace" >&2
+options+=(--bin "$top/userspace/build/hedgectl")
+for p in dmsetup fio jq cmp timeout blkdiscard blockdev dd od sed grep awk; do
 	options+=(--bin "$p")
 done
 

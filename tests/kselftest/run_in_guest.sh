@@ -22,7 +22,7 @@ tests=("$@")
 if [ ${#tests[@]} -eq 0 ]; then
 	for t in *.sh; do
 		case $t in
-		common.sh | run.sh | run_in_guest.sh | hedgectl.sh) ;;
+		common.sh | run.sh | run_in_guest.sh) ;;
 		*) tests+=("${t%.sh}") ;;
 		esac
 	done
