@@ -4,7 +4,7 @@
 # Does dm-lag do what it says, apart from its queueing (test_queue.sh): table and
 # messages, stuck, error, writes, data, suspend and remove under load.
 #
-# Runs in the fast and debug rigs:
+# Runs in the fast and debug rigs (debug: --timeout 600):
 #	tests/vm/run --module brd --module tests/lag/dm-lag.ko --bin dmsetup
 #		--bin tests/tools/build/law --bin tests/tools/build/openloop
 #		--file tests/lag/lag.sh --file tests/lag/test_lag.sh
@@ -155,7 +155,8 @@ fill_law()
 	done
 }
 
-# The time of 20 reads, one after the other, that take 10 ms each
+# 20 reads, one after the other, of at least 10 ms each. How much longer is the
+# machine's affair.
 takes_200ms()
 {
 	local begin end
@@ -163,19 +164,21 @@ takes_200ms()
 	begin=$(cut -d' ' -f1 /proc/uptime)
 	read_at 0 20
 	end=$(cut -d' ' -f1 /proc/uptime)
-	awk "BEGIN { exit !($end - $begin >= 0.19 && $end - $begin < 1) }"
+	awk "BEGIN { exit !($end - $begin >= 0.19) }"
 }
 
 test_law()
 {
 	lag_create l /dev/ram0 1 1
-	check "no law: no time" refused takes_200ms
+	read_at 0 20
+	check "no law: no service" is busy_ns 0
+	check "no law: served" [ "$(lag_status l served)" -ge 20 ]
 	lag_law l det:10ms
 	check "law: time" takes_200ms
-	check "busy time" is busy_ns 200000000
-	check "served" [ "$(lag_status l served)" -ge 20 ]
+	check "law: service" is busy_ns 200000000
 	lag_law l off
-	check "law off: no time" refused takes_200ms
+	read_at 0 20
+	check "law off: no service" is busy_ns 200000000
 	dmsetup remove l
 }
 
@@ -348,7 +351,8 @@ test_remove()
 
 	while [ $i -lt 10 ]; do
 		lag_create l /dev/ram0 4 1 && lag_law l uniform:0ms,1ms &&
-			load 200 && dmsetup remove --retry l || break
+			load 200 && dmsetup remove --retry l ||
+			break
 		i=$((i + 1))
 	done
 	check "10 times made, loaded and removed" [ $i = 10 ]
