@@ -10,11 +10,14 @@ ifdef KERNELRELEASE
 KDIR := /lib/modules/$(KERNELRELEASE)/build
 endif
 
+# The headers of the kernel that the rigs boot, whatever kernel runs here.
+RIG_KDIR = $(patsubst kernel-%,/usr/src/linux-headers-%,$(notdir $(shell tests/vm/kernel)))
+
 all: module userspace
 
 help:
 	@echo 'make                 the module and the tools'
-	@echo 'make module          dm-hedge.ko for KDIR=$(KDIR)'
+	@echo 'make module          dm-hedge.ko for KDIR=$(or $(KDIR),<kernel headers>)'
 	@echo '                     (or for KERNELRELEASE=<version>)'
 	@echo 'make userspace       hedgectl'
 	@echo 'make install         both, to INSTALL_MOD_PATH and DESTDIR'
@@ -28,6 +31,7 @@ help:
 	@echo 'make clean           remove what was built'
 
 module:
+	@test -n "$(KDIR)" || { echo "no kernel headers: make deps, or set KDIR" >&2; exit 1; }
 	$(MAKE) -C $(KDIR) M=$(CURDIR) modules
 
 userspace:
@@ -42,9 +46,9 @@ deps:
 
 # Make variables that depend on what deps installs are read by a new make.
 built: deps
-	$(MAKE) module
+	$(MAKE) module KDIR=$(RIG_KDIR)
 	$(MAKE) userspace
-	$(MAKE) -C tests/lag
+	$(MAKE) -C tests/lag KDIR=$(RIG_KDIR)
 	$(MAKE) -C tests/tools
 
 demo: built
@@ -60,10 +64,11 @@ check-debug: built
 shell: built
 	tests/vm/shell
 
+# Without headers no module was built.
 clean:
-	$(MAKE) -C $(KDIR) M=$(CURDIR) clean
+	$(if $(KDIR),$(MAKE) -C $(KDIR) M=$(CURDIR) clean)
 	$(MAKE) -C userspace clean
-	$(MAKE) -C tests/lag clean
+	$(if $(KDIR),$(MAKE) -C tests/lag clean KDIR=$(KDIR))
 	$(MAKE) -C tests/tools clean
 	$(MAKE) -C tests/unit clean
 
