@@ -23,7 +23,7 @@ available()
 {
 	sync
 	echo 3 >/proc/sys/vm/drop_caches
-	echo 1 >/proc/sys/vm/compact_memory
+	[ ! -e /proc/sys/vm/compact_memory ] || echo 1 >/proc/sys/vm/compact_memory
 	awk '/^MemFree/ { print $2 }' /proc/meminfo
 }
 
