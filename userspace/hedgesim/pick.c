@@ -65,6 +65,11 @@ static u32 set_draw(struct set *set, u64 *random, const u32 *except, u32 nr_exce
 {
 	u32 i, n = 0;
 
+	/* One of all: nothing has to be kept apart. */
+	if (wanted == 1 && !nr_except && set->nr) {
+		*chosen = set->item[hedge_random_below(random, set->nr)];
+		return 1;
+	}
 	for (i = 0; i < set->nr && n < wanted; i++) {
 		set_swap(set, i, i + hedge_random_below(random, set->nr - i));
 		if (!contains(except, nr_except, set->item[i]))
@@ -169,20 +174,23 @@ static bool measures(const struct pick *pick)
  * @pick: the view
  * @knobs: the settings, which do not change; their nr_legs is that of servers
  * @depth: copies in flight below which a server is idle
+ * @use: what will be chosen from: PICK_ALL, PICK_IDLE
  * @seed: for the random choices
  */
-void pick_init(struct pick *pick, const struct hedge_knobs *knobs, u32 depth, u64 seed)
+void pick_init(struct pick *pick, const struct hedge_knobs *knobs, u32 depth, u32 use, u64 seed)
 {
 	u32 i;
 
-	*pick = (struct pick) { .knobs = knobs, .nr = knobs->nr_legs, .depth = depth };
+	*pick = (struct pick) { .knobs = knobs, .nr = knobs->nr_legs, .depth = depth, .use = use };
 	pick->random = seed ? seed : 1;
 	pick->leg = allocate(pick->nr, sizeof(*pick->leg));
 	set_init(&pick->all, pick->nr);
 	set_init(&pick->idle, pick->nr);
 	if (pick->nr > HEDGE_MAX_LEGS && measures(pick) && !knobs->val[HEDGE_CHOICES]) {
-		tree_init(&pick->best, pick->nr);
-		tree_init(&pick->best_idle, pick->nr);
+		if (use & PICK_ALL)
+			tree_init(&pick->best, pick->nr);
+		if (use & PICK_IDLE)
+			tree_init(&pick->best_idle, pick->nr);
 	}
 	for (i = 0; i < pick->nr; i++) {
 		pick->leg[i].weight = HEDGE_WEIGHT_DEFAULT;
@@ -218,12 +226,15 @@ void pick_update(struct pick *pick, u32 server)
 	bool idle = leg->inflight < pick->depth;
 	u64 key;
 
-	set_change(&pick->idle, server, idle);
-	if (!pick->best.leaves)
+	if (pick->use & PICK_IDLE)
+		set_change(&pick->idle, server, idle);
+	if (!pick->best.leaves && !pick->best_idle.leaves)
 		return;
 	key = hedge_leg_key(pick->knobs->val[HEDGE_BALANCE], leg);
-	tree_set(&pick->best, server, key);
-	tree_set(&pick->best_idle, server, idle ? key : NEVER);
+	if (pick->best.leaves)
+		tree_set(&pick->best, server, key);
+	if (pick->best_idle.leaves)
+		tree_set(&pick->best_idle, server, idle ? key : NEVER);
 }
 
 /* Few servers: the module's own choice. */

@@ -57,9 +57,9 @@ struct job {
 };
 
 struct copy {
-	struct heap_item item;
 	enum place place;
 	u32 server;
+	u32 ticket;		/* of its completion in the calendar */
 	bool hedge;
 	double handed;
 	struct job *job;
@@ -182,6 +182,11 @@ static void copy_free(struct sim *s, struct copy *c)
 
 /* --- one server ------------------------------------------------------------------- */
 
+static bool shared(const struct sim *s)
+{
+	return s->depth && knob(s, HEDGE_QUEUE) == HEDGE_QUEUE_SHARED;
+}
+
 static bool has_slot(const struct sim *s, u32 server)
 {
 	return !s->depth || s->pick.leg[server].inflight < s->depth;
@@ -194,7 +199,7 @@ static void serve(struct sim *s, struct copy *c)
 	c->place = SERVED;
 	s->server[c->server].busy++;
 	s->busy++;
-	heap_add(&s->calendar, s->now + service * c->job->size, &c->item);
+	c->ticket = heap_add(&s->calendar, s->now + service * c->job->size, c);
 }
 
 static void set_clock(struct sim *s, struct job *job)
@@ -282,7 +287,7 @@ static void leave(struct sim *s, struct copy *c)
 	if (c->place == HANDED) {
 		list_del(&c->list);
 	} else {
-		heap_remove(&s->calendar, &c->item);
+		heap_remove(&s->calendar, c->ticket);
 		at->busy--;
 		s->busy--;
 	}
@@ -534,7 +539,7 @@ static void arrive(struct sim *s)
 		s->budget = hedge_budget_credit(s->budget, knob(s, HEDGE_BUDGET_PCT));
 	if (knob(s, HEDGE_TIMEOUT_FROM) == HEDGE_FROM_ARRIVAL)
 		set_clock(s, job);
-	if (s->depth && knob(s, HEDGE_QUEUE) == HEDGE_QUEUE_SHARED)
+	if (shared(s))
 		list_add_tail(&s->tasks, &job->task);
 	else
 		arrive_at_servers(s, job);
@@ -646,7 +651,7 @@ static void step(struct sim *s, bool arrivals)
 	s->result->events++;
 	if (completion <= timeout && completion <= arrival) {
 		pass_time(s, completion);
-		complete(s, list_entry(s->calendar.slot[0].item, struct copy, item));
+		complete(s, heap_first(&s->calendar));
 	} else if (timeout <= arrival) {
 		pass_time(s, timeout);
 		time_out(s, job);
@@ -656,6 +661,17 @@ static void step(struct sim *s, bool arrivals)
 		if (s->arrived <= s->config->jobs)
 			watch(s);
 	}
+}
+
+/* Which servers are ever chosen from. */
+static u32 use(const struct sim *s)
+{
+	bool hedges = isfinite(s->config->tau);
+	u32 use = shared(s) ? PICK_IDLE : PICK_ALL;
+
+	if (hedges)
+		use |= knob(s, HEDGE_HEDGE_TO) == HEDGE_IDLE ? PICK_IDLE : PICK_ALL;
+	return use;
 }
 
 static void init(struct sim *s, const struct sim_config *config, struct sim_result *result)
@@ -674,13 +690,13 @@ static void init(struct sim *s, const struct sim_config *config, struct sim_resu
 	rng_seed(&s->sizes, config->seed, 1);
 	rng_seed(&s->services, config->seed, 2);
 	rng_seed(&choices, config->seed, 3);
-	pick_init(&s->pick, &config->knobs, idle ? idle : config->slots, rng_u64(&choices));
+	pick_init(&s->pick, &config->knobs, idle ? idle : config->slots, use(s), rng_u64(&choices));
 	s->gap = config->service.mean * config->size.mean / (config->load * nr * config->slots);
 	s->scale = MEAN_SERVICE_NS / (config->service.mean * config->size.mean);
 	s->next_arrival = -s->gap * log(rng_uniform(&s->arrivals));
 
 	s->server = allocate(nr, sizeof(*s->server));
-	s->calendar.slot = allocate((size_t)nr * config->slots + 1, sizeof(*s->calendar.slot));
+	heap_init(&s->calendar, (size_t)nr * config->slots);
 	s->ready = allocate(nr, sizeof(*s->ready));
 	room = max(config->knobs.val[HEDGE_COPIES], config->knobs.val[HEDGE_CHOICES]);
 	s->chosen = allocate(room + 1, sizeof(*s->chosen));
@@ -702,7 +718,7 @@ static void finish(struct sim *s)
 	pool_free(&s->jobs);
 	pool_free(&s->copies);
 	free(s->server);
-	free(s->calendar.slot);
+	heap_free(&s->calendar);
 	free(s->ready);
 	free(s->chosen);
 	free(s->except);

@@ -71,7 +71,7 @@ static void test_choices(struct hedge_knobs *knobs, const char *balance, const c
 
 	hedge_knob_set(knobs, HEDGE_BALANCE, balance);
 	hedge_knob_set(knobs, HEDGE_CHOICES, choices);
-	pick_init(&pick, knobs, 2, 1);
+	pick_init(&pick, knobs, 2, PICK_ALL | PICK_IDLE, 1);
 	for (step = 0; step < STEPS; step++) {
 		u32 server = hedge_random_below(&random, SERVERS);
 		u32 nr_except = hedge_random_below(&random, 4);
@@ -102,7 +102,7 @@ static void test_ties(struct hedge_knobs *knobs, const char *balance, const char
 
 	hedge_knob_set(knobs, HEDGE_BALANCE, balance);
 	hedge_knob_set(knobs, HEDGE_CHOICES, choices);
-	pick_init(&pick, knobs, 1, 1);
+	pick_init(&pick, knobs, 1, PICK_ALL, 1);
 	for (i = 0; i < SERVERS; i++) {
 		pick.leg[i].queued = i % 3 ? 1 : 0;
 		pick_update(&pick, i);
