@@ -118,23 +118,58 @@ static void get_law(struct law *law, const char *option, const char *word)
 		wrong("--%s '%s': expected a law whose mean is finite and above 0", option, word);
 }
 
-static void set_knob(struct hedge_knobs *knobs, const char *name, const char *value)
+/* What the engine knows: anything else would be taken and do nothing. */
+static const char * const policies[] = {
+	"fcfs-lpr", "fcfs-nr", "rnd", "jsq", "pod", "slb", "slb-arrival", "coc", "cos", "riq",
+};
+
+static const enum hedge_knob simulated[] = {
+	HEDGE_POLICY, HEDGE_COPIES, HEDGE_COPIES_TO, HEDGE_CANCEL, HEDGE_TIMEOUT_US,
+	HEDGE_TIMEOUT_FROM, HEDGE_MAX_HEDGES, HEDGE_HEDGE_TO, HEDGE_BALANCE, HEDGE_CHOICES,
+	HEDGE_QUEUE, HEDGE_REPLICATE, HEDGE_QUEUE_DEPTH, HEDGE_BUDGET_PCT, HEDGE_HEDGE_DEPTH,
+};
+
+static bool is_simulated(enum hedge_knob knob)
 {
-	/* Of device-mapper and not of the decisions. */
-	static const char * const outside[] = { "rescue_us", "max_copy_kb", "bounce_mb" };
-	int knob = hedge_knob_find(name);
-	char expected[300];
 	size_t i;
 
-	for (i = 0; i < ARRAY_SIZE(outside); i++)
-		if (!strcmp(name, outside[i]))
-			wrong("--set %s: the simulator has no such thing", name);
+	for (i = 0; i < ARRAY_SIZE(simulated); i++)
+		if (simulated[i] == knob)
+			return true;
+	return false;
+}
+
+static void check_policy(const char *name)
+{
+	char expected[300];
+	size_t i, n = 0;
+
+	for (i = 0; i < ARRAY_SIZE(policies); i++) {
+		if (!strcmp(name, policies[i]))
+			return;
+		n += scnprintf(expected + n, sizeof(expected) - n, "%s%s", i ? ", " : "", policies[i]);
+	}
+	wrong("policy '%s': expected %s", name, expected);
+}
+
+static void set_knob(struct hedge_knobs *knobs, const char *name, const char *value)
+{
+	int knob = hedge_knob_find(name);
+	char expected[300];
+
 	if (knob < 0)
 		wrong("--set '%s': no such attribute", name);
+	if (!is_simulated(knob))
+		wrong("--set %s: this attribute is not simulated", name);
+	if (knob == HEDGE_POLICY)
+		check_policy(value);
 	if (hedge_knob_set(knobs, knob, value)) {
 		hedge_knob_expects(knobs, knob, expected, sizeof(expected));
 		wrong("%s '%s': expected %s", name, value, expected);
 	}
+	if (knobs->val[HEDGE_BALANCE] > HEDGE_BALANCE_ROUND_ROBIN ||
+	    knobs->val[HEDGE_REPLICATE] > HEDGE_NR)
+		wrong("%s '%s': this value is not simulated", name, value);
 }
 
 static void set_from_word(struct sim_config *config, const char *word)
