@@ -19,7 +19,7 @@ help:
 	@echo 'make                 the module and the tools'
 	@echo 'make module          dm-hedge.ko for KDIR=$(or $(KDIR),<kernel headers>)'
 	@echo '                     (or for KERNELRELEASE=<version>)'
-	@echo 'make userspace       hedgectl'
+	@echo 'make userspace       hedgectl and hedgesim'
 	@echo 'make install         both, to INSTALL_MOD_PATH and DESTDIR'
 	@echo
 	@echo 'These install on Debian 12 what they need and is missing:'
