@@ -36,7 +36,7 @@ for policy in slb fcfs-lpr; do
 	check_num "$policy: copies went to the leg without tags" "$(get legs/0/reads) > 0"
 	# Waiting for it would take 50 ms for every second read.
 	check_num "$policy: 400 reads do not wait for its tags" "$took < 6000 * SCALE"
-	check_num "$policy: nobody slept in its submission" "$(slat_mean "$TMP/hedge") < 5000"
+	check_num "$policy: nobody slept in its submission" "$(slat_mean "$TMP/hedge") < 5000 * SCALE"
 	check_accounting "$policy"
 	hedge_remove
 done
