@@ -16,6 +16,8 @@ static const struct option_def common[] = {
 	{ NULL, NULL, NULL },
 };
 
+const struct option_def no_options[] = { { NULL, NULL, NULL } };
+
 /* The n-th option of a command, the common ones last. */
 static const struct option_def *option_at(const struct command *command, int n)
 {

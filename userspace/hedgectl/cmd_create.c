@@ -15,6 +15,7 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <json.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -501,7 +502,7 @@ static enum exit_status create(struct request *request)
 	return status;
 }
 
-enum exit_status cmd_create(const struct args *args)
+static enum exit_status run(const struct args *args)
 {
 	struct request request = { .log.fd = -1 };
 	enum exit_status status = USAGE;
@@ -516,3 +517,38 @@ enum exit_status cmd_create(const struct args *args)
 	table_free(&request.table);
 	return status;
 }
+
+static const struct option_def options[] = {
+	{ "log", "core|disk:DEV", "where the dirty log is kept (core: in memory)" },
+	{ "region-size", "SIZE", "of the dirty log, a power of two (512K)" },
+	{ "policy", "P", "the preset to start with (fcfs-lpr)" },
+	{ "set", "ATTR=VALUE", "an attribute to start with; may be repeated" },
+	{ "nosync", NULL, "the legs are identical already; copy nothing" },
+	{ "from", "DEV", "copy the leg DEV over the others first" },
+	{ "no-label", NULL, "write nothing but data on the legs (always so)" },
+	{ "force", NULL, "do not ask, and accept legs that hold data" },
+	{ "dry-run", NULL, "check everything, ask the kernel too, change nothing" },
+	{ NULL, NULL, NULL },
+};
+
+const struct command create_command = {
+	.name = "create",
+	.synopsis = "NAME --nosync|--from DEV [OPTION]... DEV DEV...",
+	.summary = "Makes the volume NAME of 2 to 8 legs, as large as the smallest of them",
+	.details =
+		"A read may go to any leg, so all legs must hold the same data from the start:\n"
+		"  --nosync    takes your word for it. Nothing is copied and nothing is compared;\n"
+		"              where legs differ, reads return the data of any of them until that\n"
+		"              place is written.\n"
+		"  --from DEV  copies the leg DEV over the others now and loses their data. It asks\n"
+		"              first; without a terminal it needs --force.\n"
+		"Neither is needed with a log on disk that holds a mirror's log already.\n"
+		"A leg that is mounted or in use is refused, and without --force one that holds a\n"
+		"file system, a partition table or the like.",
+	.options = options,
+	.example =
+		"hedgectl create vol0 --from /dev/nvme0n1 --set tau=2ms /dev/nvme0n1 /dev/nvme1n1",
+	.min_operands = 2,
+	.max_operands = INT_MAX,
+	.run = run,
+};

@@ -259,7 +259,7 @@ static int hist_volume(const struct volume *volume, const char *leg, int target,
 	return -1;
 }
 
-enum exit_status cmd_hist(const struct args *args)
+static enum exit_status run(const struct args *args)
 {
 	struct output output = { .sum.name = xstrdup("all") };
 	enum exit_status status = USAGE;
@@ -285,3 +285,21 @@ enum exit_status cmd_hist(const struct args *args)
 	histogram_free(&output.sum);
 	return status;
 }
+
+static const struct option_def options[] = {
+	{ "target", "N", "only the hedge target N of the table (all)" },
+	{ NULL, NULL, NULL },
+};
+
+const struct command hist_command = {
+	.name = "hist",
+	.synopsis = "NAME [LEG] [--target N] [--json]",
+	.summary = "Shows how long the read copies of a volume, or of one leg, took",
+	.details =
+		"LEG is a number, a path or major:minor. Percentiles are upper bounds, at most 12.5 % too high.",
+	.options = options,
+	.example = "hedgectl hist vol0 1",
+	.min_operands = 1,
+	.max_operands = 2,
+	.run = run,
+};

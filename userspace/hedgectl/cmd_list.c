@@ -71,7 +71,7 @@ static int list_target(const struct volume *volume, const struct target *target,
 	return 0;
 }
 
-enum exit_status cmd_list(const struct args *args)
+static enum exit_status run(const struct args *args)
 {
 	struct json_object *array = args_has(args, "json") ? json_object_new_array() : NULL;
 	struct volume *volumes;
@@ -91,3 +91,16 @@ enum exit_status cmd_list(const struct args *args)
 	volumes_free(volumes, count);
 	return r ? FAILED : DONE;
 }
+
+const struct command list_command = {
+	.name = "list",
+	.synopsis = "[--json]",
+	.summary = "Lists the devices that have a hedge target",
+	.details =
+		"HEALTH has a letter for each leg: A alive, D write failed, S sync failed, R read failed,\n"
+		"F flush failed, U unknown.",
+	.options = no_options,
+	.example = "hedgectl list",
+	.max_operands = 0,
+	.run = run,
+};

@@ -8,6 +8,7 @@
  */
 #include <errno.h>
 #include <json.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -169,7 +170,7 @@ static enum exit_status set_volume(const struct args *args, const struct assignm
 	return r ? FAILED : DONE;
 }
 
-enum exit_status cmd_set(const struct args *args)
+static enum exit_status run(const struct args *args)
 {
 	struct assignments list = { 0 };
 	enum exit_status status = USAGE;
@@ -180,3 +181,22 @@ enum exit_status cmd_set(const struct args *args)
 	free_all(&list);
 	return status;
 }
+
+static const struct option_def options[] = {
+	{ "target", "N", "only the hedge target N of the table (all)" },
+	{ NULL, NULL, NULL },
+};
+
+const struct command set_command = {
+	.name = "set",
+	.synopsis = "NAME [--target N] [leg:I.]ATTR=VALUE...",
+	.summary = "Sets attributes of a running volume and prints all that changed",
+	.details =
+		"Times may be given in s, ms or us (tau=2ms; tau is timeout_us), sizes in K, M or G.\n"
+		"leg:I. before an attribute names that of leg I. A policy changes other attributes too.",
+	.options = options,
+	.example = "hedgectl set vol0 policy=slb tau=2ms leg:1.weight=50",
+	.min_operands = 2,
+	.max_operands = INT_MAX,
+	.run = run,
+};

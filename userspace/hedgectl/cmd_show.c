@@ -362,7 +362,7 @@ static int show_targets(const struct volume *volume, struct json_object *array)
 	return 0;
 }
 
-enum exit_status cmd_show(const struct args *args)
+static enum exit_status run(const struct args *args)
 {
 	struct json_object *object, *array;
 	struct volume volume;
@@ -383,3 +383,15 @@ enum exit_status cmd_show(const struct args *args)
 	volume_free(&volume);
 	return r ? FAILED : DONE;
 }
+
+const struct command show_command = {
+	.name = "show",
+	.synopsis = "NAME [--json]",
+	.summary = "Shows policy, timeout, counters, budget and legs of a volume",
+	.details = "While the volume is suspended it shows what the status line has.",
+	.options = no_options,
+	.example = "hedgectl show vol0",
+	.min_operands = 1,
+	.max_operands = 1,
+	.run = run,
+};

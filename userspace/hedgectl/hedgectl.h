@@ -2,7 +2,7 @@
 /*
  * What each file of hedgectl gives to the others, file by file.
  *
- * A command is a function in a cmd_*.c file and an entry in the table of main.c. It reads a
+ * A command is a cmd_*.c file, whose struct command is in the list of main.c. It reads a
  * volume with dm.c (the ioctls) and sysfs.c (the attributes), and prints for people or, with
  * --json, for programs. status.c, table.c, units.c, attr.c and hist.c only turn text into values
  * and back: they touch no device, so the unit tests run them alone.
@@ -69,6 +69,7 @@ const char *args_get(const struct args *args, const char *name);	/* the last, or
 bool args_has(const struct args *args, const char *name);
 int args_target(const struct args *args, int *target);	/* --target; -1 if not given */
 void command_help(const struct command *command);
+extern const struct option_def no_options[];
 
 /* units.c: sizes and times */
 int parse_time_us(const char *text, uint64_t *us);	/* 2ms 500us 1.5s; bare: us */
@@ -224,10 +225,10 @@ void json_add_u64(struct json_object *object, const char *key, uint64_t value);
 void json_add_value(struct json_object *object, const char *key, const char *text);	/* digits: a number */
 
 /* cmd_*.c */
-enum exit_status cmd_create(const struct args *args);
-enum exit_status cmd_list(const struct args *args);
-enum exit_status cmd_show(const struct args *args);
-enum exit_status cmd_set(const struct args *args);
-enum exit_status cmd_hist(const struct args *args);
+extern const struct command create_command;
+extern const struct command list_command;
+extern const struct command show_command;
+extern const struct command set_command;
+extern const struct command hist_command;
 
 #endif
