@@ -1,19 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * hedgectl hist: how long read copies take, from the histograms of the legs: percentiles of each
- * leg and size class, and for people a bar chart of all that was asked for. The bars are
- * logarithmic, for the tail that matters is a thousandth of the height of the rest.
+ * leg and size class, and a picture with the legs side by side and the timeout marked.
  */
 #include <inttypes.h>
 #include <json.h>
-#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/ioctl.h>
-#include <sys/stat.h>
-#include <sys/sysmacros.h>
-#include <unistd.h>
 
 #include "hedgectl.h"
 
@@ -28,45 +22,21 @@ static const struct {
 
 #define NR_PERCENTILES (sizeof(percentiles) / sizeof(percentiles[0]))
 
-/* What all targets and legs of one call add to. */
-struct output {
-	struct json_object *array; /* NULL: text */
-	struct histogram sum;
+struct request {
+	const struct args *args;
+	const char *wanted;	/* a leg, or NULL */
+	int target;
+	uint64_t tau_us;	/* to be marked; 0: none */
+	struct leg_set set;
 };
 
-static int read_leg(const struct volume *volume, int target, int leg, struct histograms *histograms)
-{
-	char *dir = sysfs_target_dir(volume, target),
-	     *path = xprintf("%s/legs/%d/histogram", dir, leg);
-	char *text = sysfs_read_file(path, NULL);
-	int r = -1;
+/* --- text ---------------------------------------------------------------------- */
 
-	if (text)
-		r = histograms_parse(text, histograms);
-	else if (volume->suspended)
-		fail("%s: it is suspended, and has histograms only while it runs: dmsetup resume %s",
-		     volume->name, volume->name);
-	else
-		fail("%s: can not read %s", volume->name, path);
-	free(text);
-	free(path);
-	free(dir);
-	return r;
-}
-
-static void print_heading(void)
-{
-	printf("%-22s %-20s %10s", "LEG", "SIZE", "READS");
-	for (size_t i = 0; i < NR_PERCENTILES; i++)
-		printf(" %8s", percentiles[i].name);
-	printf("\n");
-}
-
-static void print_percentiles(const char *leg, const struct histogram *histogram)
+static void print_percentiles(const char *leg, const struct histogram *histogram, const char *name)
 {
 	char text[TIME_TEXT];
 
-	printf("%-22s %-20s %10" PRIu64, leg, histogram->name, histogram->total);
+	printf("%-22.22s %-20s %10" PRIu64, leg, name, histogram->total);
 	for (size_t i = 0; i < NR_PERCENTILES; i++) {
 		uint64_t ns = histogram_percentile(histogram, percentiles[i].percentile);
 
@@ -74,6 +44,30 @@ static void print_percentiles(const char *leg, const struct histogram *histogram
 	}
 	printf("\n");
 }
+
+static void print_text(const struct request *request)
+{
+	const struct leg_set *set = &request->set;
+	struct histogram sum = { 0 };
+
+	printf("%-22s %-20s %10s", "LEG", "SIZE", "READS");
+	for (size_t i = 0; i < NR_PERCENTILES; i++)
+		printf(" %8s", percentiles[i].name);
+	printf("\n");
+	for (int i = 0; i < set->count; i++) {
+		const struct leg_data *leg = &set->legs[i];
+
+		for (int j = 0; j < leg->classes.count; j++)
+			print_percentiles(leg->label, &leg->classes.classes[j],
+					  leg->classes.classes[j].name);
+		histogram_merge(&sum, &leg->sum);
+	}
+	print_percentiles("all", &sum, "all");
+	plot_text(stdout, set, request->tau_us, plot_width());
+	histogram_free(&sum);
+}
+
+/* --- JSON and CSV ---------------------------------------------------------------- */
 
 static struct json_object *class_json(const struct histogram *histogram)
 {
@@ -102,204 +96,162 @@ static struct json_object *class_json(const struct histogram *histogram)
 	return object;
 }
 
-static void add_json(int target, int leg, const char *device, const struct histograms *histograms,
-		     struct json_object *array)
+static void print_json(const struct request *request)
 {
-	struct json_object *object = json_object_new_object(), *classes = json_object_new_array();
+	struct json_object *array = json_object_new_array();
 
-	json_add_u64(object, "target", target);
-	json_add_u64(object, "leg", leg);
-	json_add_text(object, "device", device);
-	for (int i = 0; i < histograms->count; i++)
-		json_object_array_add(classes, class_json(&histograms->classes[i]));
-	json_object_object_add(object, "classes", classes);
-	json_object_array_add(array, object);
-}
+	for (int i = 0; i < request->set.count; i++) {
+		const struct leg_data *leg = &request->set.legs[i];
+		struct json_object *object = json_object_new_object();
+		struct json_object *classes = json_object_new_array();
 
-static void print_leg(int leg, const char *device, const struct histograms *histograms,
-		      struct output *output)
-{
-	char label[64], *text;
-	unsigned int major, minor;
-
-	if (sscanf(device, "%u:%u", &major, &minor) == 2)
-		device = device_label(major, minor, label, sizeof(label));
-	text = xprintf("%d %s", leg, device);
-	for (int i = 0; i < histograms->count; i++) {
-		print_percentiles(text, &histograms->classes[i]);
-		histogram_merge(&output->sum, &histograms->classes[i]);
+		json_add_u64(object, "target", leg->target);
+		json_add_u64(object, "leg", leg->leg);
+		json_add_text(object, "device", leg->device);
+		json_add_u64(object, "tau_us", request->tau_us);
+		for (int j = 0; j < leg->classes.count; j++)
+			json_object_array_add(classes, class_json(&leg->classes.classes[j]));
+		json_object_object_add(object, "classes", classes);
+		json_object_array_add(array, object);
 	}
-	free(text);
+	json_print(array);
 }
 
-static int hist_leg(const struct volume *volume, int target, int leg, const char *device,
-		    struct output *output)
+static void print_csv(const struct request *request)
 {
-	struct histograms histograms;
+	printf("target,leg,device,size,from_ns,to_ns,count\n");
+	for (int i = 0; i < request->set.count; i++) {
+		const struct leg_data *leg = &request->set.legs[i];
 
-	if (read_leg(volume, target, leg, &histograms))
-		return -1;
-	if (output->array)
-		add_json(target, leg, device, &histograms, output->array);
+		for (int j = 0; j < leg->classes.count; j++) {
+			const struct histogram *class = &leg->classes.classes[j];
+
+			for (int k = 0; k < class->count; k++)
+				printf("%d,%d,\"%s\",\"%s\",%" PRIu64 ",%" PRIu64 ",%" PRIu64 "\n",
+				       leg->target, leg->leg, leg->device, class->name,
+				       class->buckets[k].from, class->buckets[k].to,
+				       class->buckets[k].count);
+		}
+	}
+}
+
+/* --- the command ------------------------------------------------------------------- */
+
+static int draw(const struct request *request)
+{
+	const char *svg = args_get(request->args, "svg"), *png = args_get(request->args, "png");
+	char *title = xprintf("read copies of %s", request->args->nr_operands ?
+						       request->args->operands[0] :
+						       "saved histograms");
+	int r = 0;
+
+	if (svg)
+		r = plot_file(&request->set, request->tau_us, title, "svg size 900,500 dynamic",
+			      svg);
+	if (png && !r)
+		r = plot_file(&request->set, request->tau_us, title, "pngcairo size 900,500", png);
+	free(title);
+	return r;
+}
+
+static int print_all(const struct request *request)
+{
+	if (args_has(request->args, "svg") || args_has(request->args, "png"))
+		return draw(request);
+	if (args_has(request->args, "json"))
+		print_json(request);
+	else if (args_has(request->args, "csv"))
+		print_csv(request);
 	else
-		print_leg(leg, device, &histograms, output);
-	histograms_free(&histograms);
+		print_text(request);
 	return 0;
 }
 
-/* A leg is named by its number, its path or its major:minor. */
-static bool leg_matches(const char *wanted, int leg, const char *device)
+static int read_volume(struct request *request)
 {
-	struct stat st;
-	uint64_t number;
-	char *numbers;
-	bool same;
+	struct volume volume;
+	int r;
 
-	if (!wanted || !strcmp(wanted, device))
-		return true;
-	if (!parse_number(wanted, &number))
-		return number == (uint64_t)leg;
-	if (stat(wanted, &st) || !S_ISBLK(st.st_mode))
-		return false;
-	numbers = xprintf("%u:%u", major(st.st_rdev), minor(st.st_rdev));
-	same = !strcmp(numbers, device);
-	free(numbers);
-	return same;
-}
-
-/* Returns how many legs matched, or -1. */
-static int hist_target(const struct volume *volume, const struct target *target, const char *wanted,
-		       struct output *output)
-{
-	struct status status;
-	int matched = 0;
-
-	if (status_parse(target->status, &status))
+	if (dm_volume_read(request->args->operands[0], &volume))
 		return -1;
-	for (int i = 0; i < status.nr_legs && matched >= 0; i++) {
-		if (!leg_matches(wanted, i, status.devices[i]))
-			continue;
-		if (hist_leg(volume, target->index, i, status.devices[i], output))
-			matched = -1;
-		else
-			matched++;
-	}
-	status_free(&status);
-	return matched;
+	r = legs_read(&volume, request->target, request->wanted, &request->set);
+	volume_free(&volume);
+	return r;
 }
 
-static int bar_width(void)
+static int read_files(struct request *request)
 {
-	struct winsize size;
-
-	if (ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) || size.ws_col < 70)
-		return 30;
-	return size.ws_col - 50;
-}
-
-static void print_bar(uint64_t count, uint64_t most, int width)
-{
-	int n = count ? 1 + (int)((width - 1) * log((double)count) / log((double)most + 1)) : 0;
-
-	while (n--)
-		putchar('#');
-	putchar('\n');
-}
-
-static void print_chart(const struct histogram *sum)
-{
-	char from[TIME_TEXT], to[TIME_TEXT];
-	struct histogram rows;
-	uint64_t most = 1, seen = 0;
-
-	histogram_rows(sum, &rows);
-	for (int i = 0; i < rows.count; i++)
-		if (rows.buckets[i].count > most)
-			most = rows.buckets[i].count;
-	if (rows.count)
-		printf("\n%8s   %-8s %10s %9s  (logarithmic)\n", "FROM", "TO", "READS", "UP TO");
-	for (int i = 0; i < rows.count; i++) {
-		const struct bucket *row = &rows.buckets[i];
-
-		seen += row->count;
-		printf("%8s - %-8s %10" PRIu64 " %8.4f%%  ",
-		       format_time(row->from, from, sizeof(from)),
-		       format_time(row->to, to, sizeof(to)), row->count,
-		       100.0 * (double)seen / (double)rows.total);
-		print_bar(row->count, most, bar_width());
-	}
-	histogram_free(&rows);
-}
-
-/* The legs of the targets, then the sum of all of them. */
-static int hist_volume(const struct volume *volume, const char *leg, int target,
-		       struct output *output)
-{
-	int matched = 0, r;
-
-	if (target >= volume->nr_targets) {
-		fail("%s: it has no hedge target %d; the last is %d", volume->name, target,
-		     volume->nr_targets - 1);
-		return -1;
-	}
-	if (!output->array)
-		print_heading();
-	for (int i = 0; i < volume->nr_targets; i++) {
-		if (target >= 0 && target != i)
-			continue;
-		r = hist_target(volume, &volume->targets[i], leg, output);
-		if (r < 0)
+	for (int i = 0; i < request->args->nr_options; i++)
+		if (!strcmp(request->args->options[i].name, "file") &&
+		    legs_read_file(request->args->options[i].value, &request->set))
 			return -1;
-		matched += r;
+	return 0;
+}
+
+/* The timeouts of several targets differ: then none is marked. */
+static uint64_t common_tau(const struct leg_set *set)
+{
+	for (int i = 1; i < set->count; i++)
+		if (set->legs[i].tau_us != set->legs[0].tau_us)
+			return 0;
+	return set->count ? set->legs[0].tau_us : 0;
+}
+
+static int parse(struct request *request)
+{
+	const char *tau = args_get(request->args, "tau");
+	bool file = args_has(request->args, "file");
+
+	if (file == (request->args->nr_operands > 0)) {
+		fail("hist: expected the NAME of a volume%s", file ? ", or --file, not both" :
+								     " or --file FILE");
+		return -1;
 	}
-	if (matched)
-		return 0;
-	fail("%s: it has no leg %s; hedgectl show %s lists its legs", volume->name, leg,
-	     volume->name);
-	return -1;
+	if (request->args->nr_operands > 1)
+		request->wanted = request->args->operands[1];
+	if (tau && parse_time_us(tau, &request->tau_us)) {
+		fail("--tau %s: expected a time, such as 2ms", tau);
+		return -1;
+	}
+	return args_target(request->args, &request->target);
 }
 
 static enum exit_status run(const struct args *args)
 {
-	struct output output = { .sum.name = xstrdup("all") };
+	struct request request = { .args = args };
 	enum exit_status status = USAGE;
-	struct volume volume;
-	int target;
 
-	if (!args_target(args, &target)) {
+	if (!parse(&request)) {
 		status = FAILED;
-		output.array = args_has(args, "json") ? json_object_new_array() : NULL;
-		if (!dm_volume_read(args->operands[0], &volume)) {
-			if (!hist_volume(&volume, args->nr_operands > 1 ? args->operands[1] : NULL,
-					 target, &output))
-				status = DONE;
-			volume_free(&volume);
+		if (!(args->nr_operands ? read_volume(&request) : read_files(&request))) {
+			if (!args_has(args, "tau"))
+				request.tau_us = common_tau(&request.set);
+			status = print_all(&request) ? FAILED : DONE;
 		}
 	}
-	if (status == DONE && output.array) {
-		json_print(output.array);
-	} else if (status == DONE) {
-		print_percentiles("all", &output.sum);
-		print_chart(&output.sum);
-	}
-	histogram_free(&output.sum);
+	legs_free(&request.set);
 	return status;
 }
 
 static const struct option_def options[] = {
 	{ "target", "N", "only the hedge target N of the table (all)" },
+	{ "file", "FILE", "a saved histogram of a leg instead; may be repeated" },
+	{ "tau", "TIME", "mark this timeout, not the one in force" },
+	{ "svg", "FILE", "draw an SVG (gnuplot)" },
+	{ "png", "FILE", "draw a PNG (gnuplot)" },
+	{ "csv", NULL, "print the buckets as CSV" },
 	{ NULL, NULL, NULL },
 };
 
 const struct command hist_command = {
 	.name = "hist",
-	.synopsis = "NAME [LEG] [--target N] [--json]",
+	.synopsis = "NAME [LEG] | --file FILE... [OPTION]...",
 	.summary = "Shows how long the read copies of a volume, or of one leg, took",
 	.details =
-		"LEG is a number, a path or major:minor. Percentiles are upper bounds, at most 12.5 % too high.",
+		"LEG is a number, a path or major:minor. Percentiles are upper bounds, at most 12.5 % too high.\n"
+		"The bars are logarithmic. FILE has what /sys/block/dm-N/hedge0/legs/I/histogram had.",
 	.options = options,
 	.example = "hedgectl hist vol0 1",
-	.min_operands = 1,
 	.max_operands = 2,
 	.run = run,
 };

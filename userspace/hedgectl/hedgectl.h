@@ -16,6 +16,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 
 struct json_object;
 
@@ -153,6 +154,7 @@ struct histograms {
 int histograms_parse(const char *text, struct histograms *histograms);
 void histograms_free(struct histograms *histograms);
 void histogram_merge(struct histogram *into, const struct histogram *from);
+bool histogram_subtract(struct histogram *into, const struct histogram *before);
 void histogram_free(struct histogram *histogram);
 uint64_t histogram_percentile(const struct histogram *histogram, double percentile);	/* ns */
 void histogram_rows(const struct histogram *histogram, struct histogram *rows);	/* 1, 2, 5 */
@@ -214,6 +216,34 @@ void device_release(struct device *device);	/* so that the kernel can claim it *
 int device_claim(struct device *device);
 void device_free(struct device *device);
 const char *device_label(unsigned int major, unsigned int minor, char *buffer, size_t size);
+
+/* legs.c: the histograms of several legs */
+struct leg_data {
+	int target, leg;
+	char *device, *label;	/* major:minor or a file; for people */
+	uint64_t tau_us;	/* in force, 0: none */
+	struct histograms classes;
+	struct histogram sum;
+};
+
+struct leg_set {
+	int count;
+	struct leg_data *legs;
+};
+
+bool leg_matches(const char *wanted, int leg, const char *device);	/* NULL: any */
+int legs_read(const struct volume *volume, int target, const char *wanted, struct leg_set *set);
+int legs_read_file(const char *path, struct leg_set *set);
+bool legs_since(struct leg_set *now, const struct leg_set *before);
+void legs_free(struct leg_set *set);
+
+/* plot.c: pictures of them */
+int plot_width(void);
+void plot_text(FILE *file, const struct leg_set *set, uint64_t tau_us, int width);
+void plot_script(FILE *file, const struct leg_set *set, uint64_t tau_us, const char *title,
+		 const char *terminal, const char *output);
+int plot_file(const struct leg_set *set, uint64_t tau_us, const char *title, const char *terminal,
+	      const char *output);
 
 /* copy.c: makes legs identical before they are used */
 int device_copy(const struct device *from, const struct device *to, uint64_t bytes);

@@ -125,6 +125,27 @@ void histogram_merge(struct histogram *into, const struct histogram *from)
 	*into = sum;
 }
 
+/* Takes away what an earlier reading had; false, and into is of no use, if that is not a part. */
+bool histogram_subtract(struct histogram *into, const struct histogram *before)
+{
+	int i = 0;
+
+	for (int j = 0; j < before->count; j++) {
+		const struct bucket *b = &before->buckets[j];
+
+		if (!b->count)
+			continue;
+		while (i < into->count && into->buckets[i].from < b->from)
+			i++;
+		if (i == into->count || into->buckets[i].from != b->from ||
+		    into->buckets[i].count < b->count)
+			return false;
+		into->buckets[i].count -= b->count;
+		into->total -= b->count;
+	}
+	return true;
+}
+
 /* The end of the bucket that holds it: an upper bound, at most an eighth too high. */
 uint64_t histogram_percentile(const struct histogram *histogram, double percentile)
 {
