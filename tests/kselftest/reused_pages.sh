@@ -5,7 +5,7 @@
 # A program fills its buffer the moment a read returns and finds the pattern intact
 # later, while losers are out on a leg that is first slow, then stuck, and after
 # they have ended. Needs dm-lag.
-# limit: 180
+# limit: 300
 
 . "$(dirname "$0")/common.sh"
 need_hedge
@@ -22,13 +22,18 @@ start()
 
 paused() { grep -q '^paused' "$TMP/out"; }
 
+next() { echo >&4; }
+
 # Lets it go on to its end; its exit status.
 go()
 {
-	echo >&4
+	next
 	exec 4>&-
 	wait $reader
 }
+
+# What is queued in a stuck leg stays there until the leg goes on.
+caught() { (($(lag_queued 1) > 0)); }
 
 legs_brd 2 16
 lag_leg 0
@@ -50,18 +55,20 @@ for policy in slb coc fcfs-lpr; do
 	lag_law 1 bimodal 200000 10000000 50000
 	hedge_create policy $policy timeout_us 1000 budget_pct 100 rescue_us 50000
 
-	start reused "$DEV" --count "$(scaled 800)" --pause
-	sleep 1
+	# The program reads until a copy is caught, however slow the machine is.
+	start reused "$DEV" --count "$(scaled 800)" --go-on --pause
+	check "$policy: there are losers" wait_until 30 eval '(($(get stats/wasted) > 20))'
 	lag 1 stuck 1
+	check "$policy: a copy is caught on the stuck leg" wait_until 30 caught
+	next
 	check "$policy: the reads end while a leg is stuck" wait_until 60 paused
 	check_num "$policy: losers are out on it" "$(get legs/1/inflight) > 0"
 	lag 1 stuck 0
 	check "$policy: the losers end" wait_until 15 drained
 	if go; then ok "$policy: every pattern is intact"
 	else not_ok "$policy: every pattern is intact" "$(<"$TMP/out")"; fi
-	check_eq "$policy: all reads were made" \
-		"$(field reads "$(<"$TMP/out")")" $(($(scaled 800) * 4))
-	check_num "$policy: there were losers" "$(get stats/wasted) > 20"
+	check_num "$policy: all reads were made" \
+		"$(field reads "$(<"$TMP/out")") >= $(($(scaled 800) * 4))"
 	check_accounting "$policy"
 	hedge_remove
 done

@@ -3,13 +3,15 @@
  * reused - does a copy that lost write into memory its reader uses again?
  *
  *   reused DEV [--threads N] [--count N] [--max-bs BYTES] [--ring N]
- *          [--rival DEV] [--pause]
+ *          [--rival DEV] [--go-on] [--pause]
  *
  * The device must carry stamps (load fill).  Each thread reads random extents
  * into the buffers of a ring, checks the stamps, and at once fills the buffer
  * with a pattern of its own.  When the ring comes round to the buffer, and at
  * the end, the pattern must be intact: any late copy into it leaves stamps
- * instead.  With --pause the program prints "paused" after its reads and waits
+ * instead.  With --go-on the threads read on past --count until a line comes on
+ * standard input, so that a test can take its time to bring about what the reads
+ * are to meet.  With --pause the program prints "paused" after its reads and waits
  * for a line on standard input before it looks at all buffers for the last
  * time; meanwhile the test lets the losers end.
  *
@@ -48,7 +50,8 @@ static unsigned int threads = 4, ring = 64;
 static uint64_t count = 1000;
 static size_t max_bs = 64 << 10;
 static int fd, rival_fd = -1;
-static bool pause_wanted;
+static bool pause_wanted, go_on;
+static atomic_bool stop;
 static uint64_t sectors;
 static _Atomic uint64_t reads, wrong, corrupted, errors;
 
@@ -115,7 +118,7 @@ static void *reader(void *arg)
 	struct reader *r = arg;
 	uint64_t random = mix(r->index + 7);
 
-	for (uint64_t i = 0; i < count; i++) {
+	for (uint64_t i = 0; i < count || (go_on && !stop); i++) {
 		unsigned int slot = (unsigned int)(i % ring);
 
 		/* a rival may be out for long: leave its buffer alone */
@@ -129,8 +132,6 @@ static void *reader(void *arg)
 
 static void wait_for_line(void)
 {
-	printf("paused\n");
-	fflush(stdout);
 	while (getchar() != '\n' && !feof(stdin))
 		;
 }
@@ -142,6 +143,10 @@ static void parse(int argc, char **argv)
 
 		if (!strcmp(argv[i], "--pause")) {
 			pause_wanted = true;
+			continue;
+		}
+		if (!strcmp(argv[i], "--go-on")) {
+			go_on = true;
 			continue;
 		}
 		if (!strcmp(argv[i], "--threads"))
@@ -185,10 +190,16 @@ int main(int argc, char **argv)
 		if (!r[i].filled || pthread_create(&r[i].thread, NULL, reader, &r[i]))
 			die("thread");
 	}
+	if (go_on)
+		wait_for_line();
+	stop = true;
 	for (unsigned int i = 0; i < threads; i++)
 		pthread_join(r[i].thread, NULL);
-	if (pause_wanted)
+	if (pause_wanted) {
+		printf("paused\n");
+		fflush(stdout);
 		wait_for_line();
+	}
 	for (unsigned int i = 0; i < threads; i++) {
 		for (unsigned int j = 0; j < r[i].rivals; j++)
 			pthread_join(r[i].rival[j].thread, NULL);
