@@ -19,6 +19,7 @@ static void view_leg(struct hedge_leg_view *view, const struct hedge_leg *leg)
 	view->inflight = atomic_read(&leg->inflight);
 	view->queued = READ_ONCE(leg->queued);
 	view->service_us = READ_ONCE(leg->service_us);
+	view->work = 0;
 }
 
 /**
@@ -45,6 +46,7 @@ unsigned int hedge_choose_legs(struct hedge *h, const struct hedge_conf *conf,
 	view.nr_legs = h->nr_legs;
 	view.usable = among;
 	view.avoid = READ_ONCE(h->stalled);
+	view.sitting = 0;
 	view.random = &shard->random;
 	view.turn = &shard->turn;
 	for (i = 0; i < h->nr_legs; i++) {

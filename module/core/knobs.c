@@ -14,9 +14,11 @@ static const char * const any_idle[] = { "any", "idle", NULL };
 static const char * const cancels[] = { "complete", "start", "none", NULL };
 static const char * const clocks[] = { "start", "arrival", NULL };
 static const char * const balances[] = { "latency", "jsq", "random",
-					 "round-robin", NULL };
+					 "round-robin", "llw", NULL };
 static const char * const queues[] = { "shared", "legs", NULL };
-static const char * const replicates[] = { "lpr", "nr", NULL };
+static const char * const orders[] = { "fcfs", "edd", "fut", NULL };
+static const char * const replicates[] = { "lpr", "nr", "nir", "r", NULL };
+static const char * const off_on[] = { "off", "on", NULL };
 
 #define NR_LEGS		(~0U)		/* a range that ends at the number of legs */
 #define NR_LEGS_LESS_1	(~0U - 1)	/* one less */
@@ -39,9 +41,12 @@ static const struct {
 	[HEDGE_BALANCE]		= { .name = "balance", .words = balances },
 	[HEDGE_CHOICES]		= { .name = "choices", .max = NR_LEGS },
 	[HEDGE_QUEUE]		= { .name = "queue", .words = queues },
+	[HEDGE_ORDER]		= { .name = "order", .words = orders },
 	[HEDGE_REPLICATE]	= { .name = "replicate", .words = replicates },
+	[HEDGE_PROBE]		= { .name = "probe", .words = off_on },
 	[HEDGE_QUEUE_DEPTH]	= { .name = "queue_depth", .max = 4096 },
 	[HEDGE_BUDGET_PCT]	= { .name = "budget_pct", .max = PCT_OF_LEGS },
+	[HEDGE_TASK_KB]		= { .name = "task_kb", .max = 1024 },
 	[HEDGE_HEDGE_DEPTH]	= { .name = "hedge_depth", .max = 4096 },
 	[HEDGE_RESCUE_US]	= { .name = "rescue_us", .max = 100000000,
 				    .initial = 100000 },
@@ -49,53 +54,86 @@ static const struct {
 				    .initial = 256 },
 	[HEDGE_BOUNCE_MB]	= { .name = "bounce_mb", .min = 1, .max = 16384,
 				    .initial = 32 },
+	[HEDGE_PROBE_KB]	= { .name = "probe_kb", .min = 1, .max = 1024,
+				    .initial = 4 },
+	[HEDGE_PROBE_PRIORITY]	= { .name = "probe_priority", .max = 1 },
+	[HEDGE_DUE_US_RT]	= { .name = "due_us_rt", .max = 100000000,
+				    .initial = 1000 },
+	[HEDGE_DUE_US_BE]	= { .name = "due_us_be", .max = 100000000,
+				    .initial = 10000 },
+	[HEDGE_DUE_US_IDLE]	= { .name = "due_us_idle", .max = 100000000,
+				    .initial = 100000 },
+	[HEDGE_SITOUT_PCT]	= { .name = "sitout_pct", .max = 100000,
+				    .initial = 300 },
+	[HEDGE_SITOUT_S]	= { .name = "sitout_s", .max = 3600,
+				    .initial = 60 },
 };
 
 #define MAX_HEDGES NR_LEGS_LESS_1
+#define BUDGET_OF_COPIES 0		/* 10, or 100 for each copy but one */
 
 /*
- * One line for each preset. copies_to is "any" and cancel "complete" unless
- * said; depth is the queue_depth that it suggests.
+ * One line for each preset. What is 0 is the first word of its knob, or no
+ * timeout. The last three are suggestions: queue_depth, budget_pct, task_kb.
  */
 static const struct preset {
 	const char *name;
 	u32 copies, copies_to, cancel;
 	u32 timeout, from, max_hedges, hedge_to;
-	u32 balance, choices, queue, replicate;
-	u32 depth;
+	u32 balance, choices, queue, order, replicate, probe;
+	u32 depth, budget, task_kb;
 } presets[] = {
-	{ .name = "fcfs-lpr", .copies = 1, .timeout = HEDGE_TIMEOUT_AUTO,
-	  .max_hedges = MAX_HEDGES, .hedge_to = HEDGE_IDLE,
-	  .balance = HEDGE_BALANCE_LATENCY, .queue = HEDGE_QUEUE_SHARED },
-	{ .name = "fcfs-nr", .copies = 1, .max_hedges = MAX_HEDGES,
-	  .hedge_to = HEDGE_IDLE, .balance = HEDGE_BALANCE_LATENCY,
-	  .queue = HEDGE_QUEUE_SHARED, .replicate = HEDGE_NR },
-	{ .name = "rnd", .copies = 1, .max_hedges = MAX_HEDGES,
-	  .hedge_to = HEDGE_IDLE, .balance = HEDGE_BALANCE_RANDOM,
-	  .queue = HEDGE_QUEUE_LEGS },
-	{ .name = "jsq", .copies = 1, .max_hedges = MAX_HEDGES,
-	  .hedge_to = HEDGE_IDLE, .balance = HEDGE_BALANCE_JSQ,
-	  .queue = HEDGE_QUEUE_LEGS },
-	{ .name = "pod", .copies = 1, .max_hedges = MAX_HEDGES,
-	  .hedge_to = HEDGE_IDLE, .balance = HEDGE_BALANCE_JSQ, .choices = 2,
-	  .queue = HEDGE_QUEUE_LEGS },
+/* The shared queue: a leg with a free slot takes the next read. */
+#define SHARED(_name, _order, _replicate, ...) \
+	{ .name = _name, .copies = 1, .max_hedges = MAX_HEDGES, \
+	  .hedge_to = HEDGE_IDLE, .balance = HEDGE_BALANCE_LATENCY, \
+	  .queue = HEDGE_QUEUE_SHARED, .order = _order, \
+	  .replicate = _replicate, __VA_ARGS__ }
+	SHARED("fcfs-lpr", HEDGE_FCFS, HEDGE_LPR,
+	       .timeout = HEDGE_TIMEOUT_AUTO),
+	SHARED("fcfs-nr", HEDGE_FCFS, HEDGE_NR),
+	SHARED("fcfs-nir", HEDGE_FCFS, HEDGE_NIR, .depth = 1,
+	       .budget = PCT_OF_LEGS),
+	SHARED("fcfs-r", HEDGE_FCFS, HEDGE_R, .depth = 1,
+	       .budget = PCT_OF_LEGS),
+	SHARED("edd-lpr", HEDGE_EDD, HEDGE_LPR, .depth = 1,
+	       .timeout = HEDGE_TIMEOUT_AUTO),
+	SHARED("edd-nr", HEDGE_EDD, HEDGE_NR, .depth = 1),
+	SHARED("edd-nir", HEDGE_EDD, HEDGE_NIR, .depth = 1,
+	       .budget = PCT_OF_LEGS),
+	SHARED("edd-r", HEDGE_EDD, HEDGE_R, .depth = 1,
+	       .budget = PCT_OF_LEGS),
+	SHARED("fut-lpr", HEDGE_FUT, HEDGE_LPR, .depth = 1, .task_kb = 64,
+	       .timeout = HEDGE_TIMEOUT_AUTO),
+	SHARED("fut-nr", HEDGE_FUT, HEDGE_NR, .depth = 1, .task_kb = 64),
+	SHARED("fut-nir", HEDGE_FUT, HEDGE_NIR, .depth = 1, .task_kb = 64,
+	       .budget = PCT_OF_LEGS),
+	SHARED("fut-r", HEDGE_FUT, HEDGE_R, .depth = 1, .task_kb = 64,
+	       .budget = PCT_OF_LEGS),
+#undef SHARED
+/* A queue for each leg, which is chosen at arrival. */
+#define LEGS(_name, _copies, _balance, ...) \
+	{ .name = _name, .copies = _copies, .max_hedges = MAX_HEDGES, \
+	  .hedge_to = HEDGE_IDLE, .balance = _balance, \
+	  .queue = HEDGE_QUEUE_LEGS, __VA_ARGS__ }
+	LEGS("rnd", 1, HEDGE_BALANCE_RANDOM),
+	LEGS("jsq", 1, HEDGE_BALANCE_JSQ),
+	LEGS("pod", 1, HEDGE_BALANCE_JSQ, .choices = 2),
+	LEGS("llw", 1, HEDGE_BALANCE_LLW),
 	{ .name = "slb", .copies = 1, .timeout = HEDGE_TIMEOUT_AUTO,
 	  .max_hedges = 1, .hedge_to = HEDGE_ANY,
 	  .balance = HEDGE_BALANCE_RANDOM, .queue = HEDGE_QUEUE_LEGS },
 	{ .name = "slb-arrival", .copies = 1, .timeout = HEDGE_TIMEOUT_AUTO,
 	  .from = HEDGE_FROM_ARRIVAL, .max_hedges = 1, .hedge_to = HEDGE_ANY,
 	  .balance = HEDGE_BALANCE_RANDOM, .queue = HEDGE_QUEUE_LEGS },
-	{ .name = "coc", .copies = 2, .max_hedges = MAX_HEDGES,
-	  .hedge_to = HEDGE_IDLE, .balance = HEDGE_BALANCE_RANDOM,
-	  .queue = HEDGE_QUEUE_LEGS },
-	{ .name = "cos", .copies = 2, .cancel = HEDGE_CANCEL_START,
-	  .max_hedges = MAX_HEDGES, .hedge_to = HEDGE_IDLE,
-	  .balance = HEDGE_BALANCE_RANDOM, .queue = HEDGE_QUEUE_LEGS,
-	  .depth = 1 },
-	{ .name = "riq", .copies = 2, .copies_to = HEDGE_IDLE,
-	  .max_hedges = MAX_HEDGES, .hedge_to = HEDGE_IDLE,
-	  .balance = HEDGE_BALANCE_RANDOM, .queue = HEDGE_QUEUE_LEGS,
-	  .depth = 1 },
+	LEGS("coc", 2, HEDGE_BALANCE_RANDOM),
+	LEGS("cos", 2, HEDGE_BALANCE_RANDOM, .cancel = HEDGE_CANCEL_START,
+	     .depth = 1),
+	LEGS("riq", 2, HEDGE_BALANCE_RANDOM, .copies_to = HEDGE_IDLE,
+	     .depth = 1),
+	LEGS("probe", 2, HEDGE_BALANCE_RANDOM, .probe = HEDGE_ON, .depth = 1,
+	     .budget = PCT_OF_LEGS),
+#undef LEGS
 };
 
 static u32 bound(const struct hedge_knobs *knobs, u32 limit)
@@ -114,8 +152,11 @@ static u32 bound(const struct hedge_knobs *knobs, u32 limit)
 
 static u32 suggested_budget(const struct hedge_knobs *knobs)
 {
+	const struct preset *p = &presets[knobs->val[HEDGE_POLICY]];
 	u32 copies = knobs->val[HEDGE_COPIES];
 
+	if (p->budget != BUDGET_OF_COPIES)
+		return bound(knobs, p->budget);
 	return copies > 1 ? 100 * (copies - 1) : 10;
 }
 
@@ -147,12 +188,18 @@ static u32 default_value(const struct hedge_knobs *knobs, enum hedge_knob knob)
 		return p->choices;
 	case HEDGE_QUEUE:
 		return p->queue;
+	case HEDGE_ORDER:
+		return p->order;
 	case HEDGE_REPLICATE:
 		return p->replicate;
+	case HEDGE_PROBE:
+		return p->probe;
 	case HEDGE_QUEUE_DEPTH:
 		return p->depth;
 	case HEDGE_BUDGET_PCT:
 		return suggested_budget(knobs);
+	case HEDGE_TASK_KB:
+		return p->task_kb;
 	default:
 		return knob_table[knob].initial;
 	}
@@ -167,7 +214,7 @@ static void apply_suggestions(struct hedge_knobs *knobs)
 {
 	unsigned int k;
 
-	for (k = HEDGE_QUEUE_DEPTH; k <= HEDGE_BUDGET_PCT; k++)
+	for (k = HEDGE_SUGGESTED_FIRST; k <= HEDGE_SUGGESTED_LAST; k++)
 		if (!is_written(knobs, k))
 			knobs->val[k] = default_value(knobs, k);
 }
@@ -177,7 +224,7 @@ static void apply_preset(struct hedge_knobs *knobs, u32 preset)
 	unsigned int k;
 
 	knobs->val[HEDGE_POLICY] = preset;
-	for (k = HEDGE_COPIES; k <= HEDGE_REPLICATE; k++) {
+	for (k = HEDGE_POLICY_FIRST; k <= HEDGE_POLICY_LAST; k++) {
 		knobs->val[k] = default_value(knobs, k);
 		knobs->written &= ~(1U << k);
 	}
@@ -196,7 +243,7 @@ void hedge_knobs_init(struct hedge_knobs *knobs, unsigned int nr_legs)
 	memset(knobs, 0, sizeof(*knobs));
 	knobs->nr_legs = nr_legs;
 	apply_preset(knobs, 0);
-	for (k = HEDGE_HEDGE_DEPTH; k < HEDGE_NR_KNOBS; k++)
+	for (k = HEDGE_OTHERS_FIRST; k < HEDGE_NR_KNOBS; k++)
 		knobs->val[k] = default_value(knobs, k);
 }
 
@@ -437,7 +484,7 @@ static bool is_preset(const struct hedge_knobs *knobs)
 {
 	unsigned int k;
 
-	for (k = HEDGE_COPIES; k <= HEDGE_REPLICATE; k++) {
+	for (k = HEDGE_POLICY_FIRST; k <= HEDGE_POLICY_LAST; k++) {
 		u32 has = knobs->val[k], wants = default_value(knobs, k);
 
 		if (k == HEDGE_TIMEOUT_US) {

@@ -23,13 +23,15 @@ static unsigned int first_leg(u32 mask)
  * @leg: the leg
  *
  * latency: the expected finish, (in flight + queued + 1) times the service time
- * over the weight. jsq: how many are there.
+ * over the weight. jsq: how many are there. llw: how long they will take.
  */
 u64 hedge_leg_key(enum hedge_balance balance, const struct hedge_leg_view *leg)
 {
 	u64 present = min(leg->inflight + leg->queued, MAX_PRESENT);
 	u64 cost;
 
+	if (balance == HEDGE_BALANCE_LLW)
+		return leg->work;
 	if (balance != HEDGE_BALANCE_LATENCY)
 		return present;
 	cost = (present + 1) * max(leg->service_us, 1U);
@@ -43,8 +45,8 @@ u64 hedge_leg_key(enum hedge_balance balance, const struct hedge_leg_view *leg)
  * @view: the legs
  * @among: bit for each leg that may be taken
  *
- * Legs of weight 0 and those to avoid are skipped, unless nothing else is left:
- * then first weight 0, then what is to be avoided, is accepted again.
+ * A leg that is stalled is the last that is taken; before it one of weight 0,
+ * which the user asked to avoid; before that one that sits out.
  *
  * Return: the legs of @among to choose from; empty only if @among holds no
  * usable leg.
@@ -60,11 +62,13 @@ u32 hedge_preferred(const struct hedge_view *view, u32 among)
 		if (view->leg[i].weight)
 			weighty |= 1U << i;
 	}
-	if (weighty & ~view->avoid)
-		return weighty & ~view->avoid;
 	if (usable & ~view->avoid)
-		return usable & ~view->avoid;
-	return weighty ? weighty : usable;
+		usable &= ~view->avoid;
+	if (usable & weighty)
+		usable &= weighty;
+	if (usable & ~view->sitting)
+		usable &= ~view->sitting;
+	return usable;
 }
 
 static unsigned int nth_leg(u32 mask, u32 n)

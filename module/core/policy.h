@@ -18,12 +18,15 @@
  * @queued: copies that wait for it in our queue
  * @service_us: smoothed service time of a copy in microseconds
  * @weight: routing weight of the vector in force, 0 to HEDGE_WEIGHT_MAX
+ * @work: time that its copies, in flight and queued, will take; any unit. Only
+ *        looked at by "llw"
  */
 struct hedge_leg_view {
 	u32 inflight;
 	u32 queued;
 	u32 service_us;
 	u32 weight;
+	u64 work;
 };
 
 /**
@@ -31,7 +34,9 @@ struct hedge_leg_view {
  * @leg: each leg
  * @nr_legs: how many there are
  * @usable: bit for each leg that may be read at all
- * @avoid: bit for each leg that serves only when nothing else is left
+ * @avoid: bit for each leg that serves only when nothing else is left: those
+ *         that are stalled
+ * @sitting: bit for each leg that sits out
  * @random: state of the caller's generator
  * @turn: the caller's turn, for round-robin
  */
@@ -40,6 +45,7 @@ struct hedge_view {
 	unsigned int nr_legs;
 	u32 usable;
 	u32 avoid;
+	u32 sitting;
 	u64 *random;
 	u32 *turn;
 };

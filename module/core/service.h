@@ -61,6 +61,19 @@ static inline u32 hedge_service_forget(u32 service_us, u32 best_us)
 				      service_us;
 }
 
+/**
+ * hedge_service_work - how long a copy is expected to take on a leg
+ * @class_us: the leg's smoothed service time of copies of this size, 0 if none
+ *            was measured
+ * @service_us: the same of all its copies
+ *
+ * Return: microseconds, at least 1.
+ */
+static inline u32 hedge_service_work(u32 class_us, u32 service_us)
+{
+	return max(class_us ? class_us : service_us, 1U);
+}
+
 /* Copies in flight are counted in powers of two: 1, 2, 3-4, 5-8, ... */
 #define HEDGE_DEPTHS	13	/* to 4096 */
 

@@ -9,12 +9,14 @@
 /* Every knob with three legs: its default and what it takes and refuses. */
 static const struct {
 	const char *name, *initial;
-	const char *good[12], *bad[12];
+	const char *good[24], *bad[12];
 } spec[HEDGE_NR_KNOBS] = {
 	{ "policy", "fcfs-lpr",
-	  { "fcfs-nr", "rnd", "jsq", "pod", "slb", "slb-arrival", "coc", "cos",
-	    "riq", "fcfs-lpr" },
-	  { "custom", "[rnd]", "fcfs", "0" } },
+	  { "fcfs-nr", "fcfs-nir", "fcfs-r", "edd-lpr", "edd-nr", "edd-nir",
+	    "edd-r", "fut-lpr", "fut-nr", "fut-nir", "fut-r", "rnd", "jsq",
+	    "pod", "llw", "slb", "slb-arrival", "coc", "cos", "riq", "probe",
+	    "fcfs-lpr" },
+	  { "custom", "[rnd]", "fcfs", "fcfs-gr", "0" } },
 	{ "copies", "1", { "1", "2", "3" }, { "0", "4" } },
 	{ "copies_to", "any", { "idle", "any" }, { "all" } },
 	{ "cancel", "complete", { "start", "none", "complete" }, { "off" } },
@@ -23,17 +25,27 @@ static const struct {
 	{ "timeout_from", "start", { "arrival", "start" }, { "end" } },
 	{ "max_hedges", "2", { "0", "1", "2" }, { "3" } },
 	{ "hedge_to", "idle", { "any", "idle" }, { "all" } },
-	{ "balance", "latency", { "jsq", "random", "round-robin", "latency" },
+	{ "balance", "latency", { "jsq", "llw", "random", "round-robin", "latency" },
 	  { "fastest" } },
 	{ "choices", "0", { "0", "3" }, { "4" } },
 	{ "queue", "shared", { "legs", "shared" }, { "leg" } },
-	{ "replicate", "lpr", { "nr", "lpr" }, { "n" } },
+	{ "order", "fcfs", { "edd", "fut", "fcfs" }, { "due" } },
+	{ "replicate", "lpr", { "nr", "nir", "r", "lpr" }, { "n" } },
+	{ "probe", "off", { "on", "off" }, { "1", "yes" } },
 	{ "queue_depth", "0", { "0", "1", "4096" }, { "4097" } },
 	{ "budget_pct", "10", { "0", "200" }, { "201" } },
+	{ "task_kb", "0", { "0", "4", "1024" }, { "1025" } },
 	{ "hedge_depth", "0", { "0", "4096" }, { "4097" } },
 	{ "rescue_us", "100000", { "0", "1", "100000000" }, { "100000001" } },
 	{ "max_copy_kb", "256", { "0", "1024" }, { "1025" } },
 	{ "bounce_mb", "32", { "1", "16384" }, { "0", "16385" } },
+	{ "probe_kb", "4", { "1", "1024" }, { "0", "1025" } },
+	{ "probe_priority", "0", { "0", "1" }, { "2" } },
+	{ "due_us_rt", "1000", { "0", "100000000" }, { "100000001" } },
+	{ "due_us_be", "10000", { "0", "100000000" }, { "100000001" } },
+	{ "due_us_idle", "100000", { "0", "100000000" }, { "100000001" } },
+	{ "sitout_pct", "300", { "0", "100000" }, { "100001" } },
+	{ "sitout_s", "60", { "0", "3600" }, { "3601" } },
 };
 
 /* Refused by every knob. */
@@ -193,28 +205,74 @@ static void ranges_follow_legs(void)
 static void presets(void)
 {
 	static const struct {
-		const char *policy, *words[14];
+		const char *policy, *words[18];
 	} want[] = {
 		{ "fcfs-lpr", { "1", "any", "complete", "auto", "start", "4",
-		  "idle", "latency", "0", "shared", "lpr", "0", "10" } },
+		  "idle", "latency", "0", "shared", "fcfs", "lpr", "off", "0",
+		  "10", "0" } },
 		{ "fcfs-nr", { "1", "any", "complete", "off", "start", "4",
-		  "idle", "latency", "0", "shared", "nr", "0", "10" } },
-		{ "rnd", { "1", "any", "complete", "off", "start", "4", "idle",
-		  "random", "0", "legs", "lpr", "0", "10" } },
-		{ "jsq", { "1", "any", "complete", "off", "start", "4", "idle",
-		  "jsq", "0", "legs", "lpr", "0", "10" } },
-		{ "pod", { "1", "any", "complete", "off", "start", "4", "idle",
-		  "jsq", "2", "legs", "lpr", "0", "10" } },
-		{ "slb", { "1", "any", "complete", "auto", "start", "1", "any",
-		  "random", "0", "legs", "lpr", "0", "10" } },
+		  "idle", "latency", "0", "shared", "fcfs", "nr", "off", "0",
+		  "10", "0" } },
+		{ "fcfs-nir", { "1", "any", "complete", "off", "start", "4",
+		  "idle", "latency", "0", "shared", "fcfs", "nir", "off", "1",
+		  "400", "0" } },
+		{ "fcfs-r", { "1", "any", "complete", "off", "start", "4",
+		  "idle", "latency", "0", "shared", "fcfs", "r", "off", "1",
+		  "400", "0" } },
+		{ "edd-lpr", { "1", "any", "complete", "auto", "start", "4",
+		  "idle", "latency", "0", "shared", "edd", "lpr", "off", "1",
+		  "10", "0" } },
+		{ "edd-nr", { "1", "any", "complete", "off", "start", "4",
+		  "idle", "latency", "0", "shared", "edd", "nr", "off", "1",
+		  "10", "0" } },
+		{ "edd-nir", { "1", "any", "complete", "off", "start", "4",
+		  "idle", "latency", "0", "shared", "edd", "nir", "off", "1",
+		  "400", "0" } },
+		{ "edd-r", { "1", "any", "complete", "off", "start", "4",
+		  "idle", "latency", "0", "shared", "edd", "r", "off", "1",
+		  "400", "0" } },
+		{ "fut-lpr", { "1", "any", "complete", "auto", "start", "4",
+		  "idle", "latency", "0", "shared", "fut", "lpr", "off", "1",
+		  "10", "64" } },
+		{ "fut-nr", { "1", "any", "complete", "off", "start", "4",
+		  "idle", "latency", "0", "shared", "fut", "nr", "off", "1",
+		  "10", "64" } },
+		{ "fut-nir", { "1", "any", "complete", "off", "start", "4",
+		  "idle", "latency", "0", "shared", "fut", "nir", "off", "1",
+		  "400", "64" } },
+		{ "fut-r", { "1", "any", "complete", "off", "start", "4",
+		  "idle", "latency", "0", "shared", "fut", "r", "off", "1",
+		  "400", "64" } },
+		{ "rnd", { "1", "any", "complete", "off", "start", "4",
+		  "idle", "random", "0", "legs", "fcfs", "lpr", "off", "0",
+		  "10", "0" } },
+		{ "jsq", { "1", "any", "complete", "off", "start", "4",
+		  "idle", "jsq", "0", "legs", "fcfs", "lpr", "off", "0", "10",
+		  "0" } },
+		{ "pod", { "1", "any", "complete", "off", "start", "4",
+		  "idle", "jsq", "2", "legs", "fcfs", "lpr", "off", "0", "10",
+		  "0" } },
+		{ "llw", { "1", "any", "complete", "off", "start", "4",
+		  "idle", "llw", "0", "legs", "fcfs", "lpr", "off", "0", "10",
+		  "0" } },
+		{ "slb", { "1", "any", "complete", "auto", "start", "1",
+		  "any", "random", "0", "legs", "fcfs", "lpr", "off", "0", "10",
+		  "0" } },
 		{ "slb-arrival", { "1", "any", "complete", "auto", "arrival",
-		  "1", "any", "random", "0", "legs", "lpr", "0", "10" } },
-		{ "coc", { "2", "any", "complete", "off", "start", "4", "idle",
-		  "random", "0", "legs", "lpr", "0", "100" } },
+		  "1", "any", "random", "0", "legs", "fcfs", "lpr", "off", "0",
+		  "10", "0" } },
+		{ "coc", { "2", "any", "complete", "off", "start", "4",
+		  "idle", "random", "0", "legs", "fcfs", "lpr", "off", "0",
+		  "100", "0" } },
 		{ "cos", { "2", "any", "start", "off", "start", "4", "idle",
-		  "random", "0", "legs", "lpr", "1", "100" } },
-		{ "riq", { "2", "idle", "complete", "off", "start", "4", "idle",
-		  "random", "0", "legs", "lpr", "1", "100" } },
+		  "random", "0", "legs", "fcfs", "lpr", "off", "1", "100", "0" }
+		  },
+		{ "riq", { "2", "idle", "complete", "off", "start", "4",
+		  "idle", "random", "0", "legs", "fcfs", "lpr", "off", "1",
+		  "100", "0" } },
+		{ "probe", { "2", "any", "complete", "off", "start", "4",
+		  "idle", "random", "0", "legs", "fcfs", "lpr", "on", "1",
+		  "400", "0" } },
 	};
 	unsigned int from, to, k;
 
@@ -248,8 +306,11 @@ static void written_stays(void)
 
 	hedge_knobs_init(&knobs, 4);
 	for (k = HEDGE_QUEUE_DEPTH; k < HEDGE_NR_KNOBS; k++)
-		set(&knobs, hedge_knob_name(k), "7");
+		set(&knobs, hedge_knob_name(k),
+		    k == HEDGE_PROBE_PRIORITY ? "1" : "7");
 	before = knobs;
+	set(&knobs, "policy", "fut-r");
+	check_same(&knobs, &before, (1U << HEDGE_QUEUE_DEPTH) - 1);
 	set(&knobs, "policy", "cos");
 	check_same(&knobs, &before, (1U << HEDGE_QUEUE_DEPTH) - 1);
 	set(&knobs, "copies", "4");
@@ -281,11 +342,19 @@ static void budget_follows_copies(void)
 	set(&knobs, "policy", "coc");
 	set(&knobs, "copies", "4");
 	CHECK(knobs.val[HEDGE_BUDGET_PCT] == 300, "coc of 4");
+	/* Where copies are not what makes the extra ones, it stays. */
+	set(&knobs, "policy", "fut-nir");
+	set(&knobs, "copies", "2");
+	CHECK(knobs.val[HEDGE_BUDGET_PCT] == 300, "fut-nir, copies 2");
+	set(&knobs, "policy", "coc");
 	set(&knobs, "budget_pct", "50");
 	set(&knobs, "copies", "2");
 	CHECK(knobs.val[HEDGE_BUDGET_PCT] == 50, "written");
 	CHECK(hedge_knob_differs(&knobs, HEDGE_BUDGET_PCT), "differs");
 }
+
+#define SHARED_PRESETS "fcfs-lpr fcfs-nr fcfs-nir fcfs-r edd-lpr edd-nr " \
+	"edd-nir edd-r fut-lpr fut-nr fut-nir fut-r "
 
 /* Custom once a knob that makes up the policy differs, and back. */
 static void custom_policies(void)
@@ -307,6 +376,10 @@ static void custom_policies(void)
 		{ "choices", "2", true }, { "choices", "0", false },
 		{ "queue", "shared", true }, { "queue", "legs", false },
 		{ "replicate", "nr", true }, { "replicate", "lpr", false },
+		{ "order", "fut", true }, { "order", "fcfs", false },
+		{ "probe", "on", true }, { "probe", "off", false },
+		{ "task_kb", "64", false }, { "probe_kb", "8", false },
+		{ "due_us_be", "8", false }, { "sitout_s", "0", false },
 		{ "queue_depth", "8", false }, { "budget_pct", "100", false },
 		{ "hedge_depth", "8", false }, { "rescue_us", "0", false },
 		{ "max_copy_kb", "8", false }, { "bounce_mb", "8", false },
@@ -325,8 +398,8 @@ static void custom_policies(void)
 		      hedge_policy_name(&knobs));
 		hedge_knob_list(&knobs, HEDGE_POLICY, list, sizeof(list));
 		CHECK(!strcmp(list, steps[i].custom ?
-			      "fcfs-lpr fcfs-nr rnd jsq pod slb slb-arrival coc cos riq [custom]" :
-			      "fcfs-lpr fcfs-nr rnd jsq pod [slb] slb-arrival coc cos riq"),
+			      SHARED_PRESETS "rnd jsq pod llw slb slb-arrival coc cos riq probe [custom]" :
+			      SHARED_PRESETS "rnd jsq pod llw [slb] slb-arrival coc cos riq probe"),
 		      "%s %s: %s", steps[i].name, steps[i].word, list);
 	}
 	/* A preset without a timeout that gets one is another policy. */

@@ -35,29 +35,32 @@ static void random_view(void)
 {
 	unsigned int i;
 
-	alike(2 + below(7), below(4));
+	alike(2 + below(7), below(5));
 	knobs.val[HEDGE_CHOICES] = below(view.nr_legs + 1);
 	view.usable = below(1U << view.nr_legs);
 	view.avoid = below(3) ? 0 : below(1U << view.nr_legs);
+	view.sitting = below(3) ? 0 : below(1U << view.nr_legs);
 	turn = hedge_random(&rng);
 	for (i = 0; i < view.nr_legs; i++) {
 		view.leg[i].inflight = below(4);
 		view.leg[i].queued = below(3);
 		view.leg[i].service_us = below(5) * 100;
 		view.leg[i].weight = below(4) ? below(1001) : 0;
+		view.leg[i].work = below(4) * 100;
 	}
 }
 
 /* How far a leg is from being wanted: 0 wanted, then the order of section 6. */
 static unsigned int rank(unsigned int leg)
 {
-	return (view.avoid & (1U << leg) ? 2 : 0) + !view.leg[leg].weight;
+	return (view.avoid & (1U << leg) ? 4 : 0) +
+	       (view.leg[leg].weight ? 0 : 2) + !!(view.sitting & (1U << leg));
 }
 
 /* The legs of the best rank there is. */
 static u32 best_ranked(u32 among)
 {
-	unsigned int i, best = 4;
+	unsigned int i, best = 8;
 	u32 mask = 0;
 
 	for (i = 0; i < view.nr_legs; i++) {
@@ -106,7 +109,11 @@ static void best_in_order(void)
 	unsigned int step, i;
 
 	for (step = 0; step < STEPS; step++) {
-		enum hedge_balance balance = below(2);
+		static const enum hedge_balance measuring[] = {
+			HEDGE_BALANCE_LATENCY, HEDGE_BALANCE_JSQ,
+			HEDGE_BALANCE_LLW,
+		};
+		enum hedge_balance balance = measuring[below(3)];
 		u8 chosen[HEDGE_MAX_LEGS];
 		u64 last = 0;
 		u32 n, left;
@@ -212,20 +219,22 @@ static void ties_at_random(void)
 /* From the one that is wanted down to the one that is not usable. */
 static void last_resorts(void)
 {
-	static const unsigned int order[] = { 2, 0, 3, 1 };
+	static const unsigned int order[] = { 2, 5, 0, 3, 1 };
 	enum hedge_balance balance;
 	unsigned int i;
 
-	for (balance = 0; balance <= HEDGE_BALANCE_ROUND_ROBIN; balance++) {
-		alike(5, balance);
+	for (balance = 0; balance <= HEDGE_BALANCE_LLW; balance++) {
+		alike(6, balance);
 		view.usable &= ~(1U << 4);
+		view.sitting = 1U << 5;
 		view.leg[0].weight = 0;
 		view.avoid = 1U << 1 | 1U << 3;
 		view.leg[1].weight = 0;
 		view.leg[2].inflight = 1000;
+		view.leg[2].work = 1000;
 		for (i = 0; i < ARRAY_SIZE(order); i++) {
-			u8 chosen[5];
-			u32 n = hedge_choose(&knobs, &view, ~0U, 5, chosen);
+			u8 chosen[6];
+			u32 n = hedge_choose(&knobs, &view, ~0U, 6, chosen);
 
 			CHECK(n == 1 && chosen[0] == order[i],
 			      "balance %u: %u legs, first %u", balance, n,
@@ -314,14 +323,14 @@ static void round_robin_copies(void)
 
 static u64 latency_key(u32 inflight, u32 queued, u32 service_us, u32 weight)
 {
-	struct hedge_leg_view leg = { inflight, queued, service_us, weight };
+	struct hedge_leg_view leg = { inflight, queued, service_us, weight, 7 };
 
 	return hedge_leg_key(HEDGE_BALANCE_LATENCY, &leg);
 }
 
 static void keys(void)
 {
-	struct hedge_leg_view leg = { 3, 4, 200, 1 };
+	struct hedge_leg_view leg = { 3, 4, 200, 1, 5000 };
 
 	CHECK(latency_key(0, 0, 200, 100) == 200, "empty");
 	CHECK(latency_key(3, 4, 200, 100) == 1600, "seven there");
@@ -329,6 +338,7 @@ static void keys(void)
 	CHECK(latency_key(3, 4, 200, 50) == 3200, "half weight");
 	CHECK(latency_key(3, 4, 0, 100) == 8, "no estimate yet");
 	CHECK(hedge_leg_key(HEDGE_BALANCE_JSQ, &leg) == 7, "jsq");
+	CHECK(hedge_leg_key(HEDGE_BALANCE_LLW, &leg) == 5000, "llw");
 }
 
 /* Most copies, longest service time, least weight: exact, so no overflow. */
