@@ -252,6 +252,7 @@ int device_copy(const struct device *from, const struct device *to, uint64_t byt
 void json_print(struct json_object *object);	/* and frees it */
 void json_add_text(struct json_object *object, const char *key, const char *text);	/* NULL: null */
 void json_add_u64(struct json_object *object, const char *key, uint64_t value);
+void json_add_real(struct json_object *object, const char *key, double value, int decimals);
 void json_add_value(struct json_object *object, const char *key, const char *text);	/* digits: a number */
 
 /* cmd_*.c */
@@ -260,5 +261,6 @@ extern const struct command list_command;
 extern const struct command show_command;
 extern const struct command set_command;
 extern const struct command hist_command;
+extern const struct command tune_command;
 
 #endif

@@ -4,6 +4,7 @@
  * unsigned.
  */
 #include <json.h>
+#include <math.h>
 #include <stdio.h>
 
 #include "hedgectl.h"
@@ -34,4 +35,14 @@ void json_add_value(struct json_object *object, const char *key, const char *tex
 		json_add_u64(object, key, value);
 	else
 		json_add_text(object, key, text);
+}
+
+/* Numbers that are no whole ones, with so many decimals; what is not finite is null. */
+void json_add_real(struct json_object *object, const char *key, double value, int decimals)
+{
+	char text[64];
+
+	snprintf(text, sizeof(text), "%.*f", decimals, value);
+	json_object_object_add(object, key,
+			       isfinite(value) ? json_object_new_double_s(value, text) : NULL);
 }

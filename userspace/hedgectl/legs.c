@@ -155,8 +155,13 @@ bool legs_since(struct leg_set *now, const struct leg_set *before)
 	for (int i = 0; i < now->count; i++) {
 		if (strcmp(now->legs[i].device, before->legs[i].device))
 			return false;
-		if (!histogram_subtract(&now->legs[i].sum, &before->legs[i].sum))
+		if (!histogram_subtract(&now->legs[i].sum, &before->legs[i].sum) ||
+		    now->legs[i].classes.count != before->legs[i].classes.count)
 			return false;
+		for (int j = 0; j < now->legs[i].classes.count; j++)
+			if (!histogram_subtract(&now->legs[i].classes.classes[j],
+						&before->legs[i].classes.classes[j]))
+				return false;
 	}
 	return true;
 }

@@ -328,6 +328,20 @@ static int list_laws(const char *text, char *error, size_t size)
 }
 
 /**
+ * law_from_buckets - a measured law
+ * @law: to be set up; give it back with law_free()
+ * @bucket: allocated buckets, which the law takes over; @mass is a weight of any
+ * scale, and buckets of the same bounds add up
+ * @nr: how many, at least 1
+ */
+void law_from_buckets(struct law *law, struct law_bucket *bucket, size_t nr)
+{
+	*law = (struct law) { .kind = LAW_FILE, .bucket = bucket, .nr = nr };
+	normalise(law);
+	set_moments(law);
+}
+
+/**
  * law_parse - read a law
  * @law: the law to fill; freed with law_free(), on error too
  * @text: as it is written, see law.h

@@ -65,6 +65,7 @@ struct law {
 };
 
 int law_parse(struct law *law, const char *text, char *error, size_t size);
+void law_from_buckets(struct law *law, struct law_bucket *bucket, size_t nr);
 void law_free(struct law *law);
 double law_sample(const struct law *law, struct rng *rng);
 double law_tail(const struct law *law, double x);
