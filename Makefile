@@ -24,6 +24,7 @@ help:
 	@echo
 	@echo 'These install on Debian 12 what they need and is missing:'
 	@echo 'make demo            what hedging does to the tail, measured by fio'
+	@echo 'make bench           what it costs and gains; BENCH=cost: that section only'
 	@echo 'make check           all quick tests'
 	@echo 'make check-debug     the kernel tests on a kernel full of checks'
 	@echo 'make shell           a shell in a virtual machine with the module'
@@ -54,6 +55,9 @@ built: deps
 demo: built
 	tests/bench/demo
 
+bench: built
+	tests/bench/bench
+
 check: deps
 	$(MAKE) built
 	tests/check
@@ -72,5 +76,5 @@ clean:
 	$(MAKE) -C tests/tools clean
 	$(MAKE) -C tests/unit clean
 
-.PHONY: all help module userspace install deps built demo check check-debug \
+.PHONY: all help module userspace install deps built demo bench check check-debug \
 	shell clean
