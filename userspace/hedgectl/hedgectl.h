@@ -29,6 +29,8 @@ enum exit_status { DONE = 0, FAILED = 1, USAGE = 2 };
 /* util.c: errors, memory (running out of it ends the program), words */
 void fail(const char *format, ...) __attribute__((format(printf, 1, 2)));
 void note(const char *format, ...) __attribute__((format(printf, 1, 2)));
+void messages_keep(bool keep);	/* while the screen is not ours to print on */
+const char *message_kept(void);
 void *xcalloc(size_t n, size_t size);
 void *xrealloc(void *p, size_t size);
 char *xstrdup(const char *s);
@@ -261,6 +263,7 @@ extern const struct command list_command;
 extern const struct command show_command;
 extern const struct command set_command;
 extern const struct command hist_command;
+extern const struct command top_command;
 extern const struct command tune_command;
 
 #endif

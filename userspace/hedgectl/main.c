@@ -15,6 +15,7 @@ static const struct command *const commands[] = {
 	&show_command,
 	&set_command,
 	&hist_command,
+	&top_command,
 	&tune_command,
 };
 

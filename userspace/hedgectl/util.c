@@ -10,8 +10,27 @@
 
 #include "hedgectl.h"
 
+static char kept[256];
+static bool keeping;
+
+/* From now on messages are kept, the last one only, and not printed. */
+void messages_keep(bool keep)
+{
+	keeping = keep;
+	kept[0] = '\0';
+}
+
+const char *message_kept(void)
+{
+	return kept;
+}
+
 static void say(const char *kind, const char *format, va_list list)
 {
+	if (keeping) {
+		vsnprintf(kept, sizeof(kept), format, list);
+		return;
+	}
 	fflush(stdout);
 	fprintf(stderr, "hedgectl: %s", kind);
 	vfprintf(stderr, format, list);

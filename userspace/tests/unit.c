@@ -16,6 +16,7 @@
 #include <unistd.h>
 
 #include "hedgectl.h"
+#include "page.h"
 #include "rules.h"
 
 static int passed, failed;
@@ -513,8 +514,37 @@ static void test_json(void)
 	json_object_put(object);
 }
 
-int main(void)
+/* The lines of top for two samples that were recorded in directories, two seconds apart. */
+static int print_page(const char *before_dir, const char *now_dir, int width)
 {
+	const char *dirs[2] = { before_dir, now_dir };
+	struct sample samples[2];
+	struct page page = { 0 };
+
+	for (int i = 0; i < 2; i++) {
+		char *path = xprintf("%s/status", dirs[i]), *status = sysfs_read_file(path, NULL);
+		struct target target = { .status = status };
+		struct volume volume = { .name = "vol0", .uuid = "", .major = 253, .minor = 5, .nr_targets = 1,
+					 .targets = &target };
+
+		if (!status || sample_read(&volume, &target, dirs[i], 1 + i * 2000000000ull, &samples[i]))
+			return 1;
+		free(status);
+		free(path);
+	}
+	page_target(&page, &samples[0], &samples[1], width);
+	for (int i = 0; i < page.count; i++)
+		puts(page.lines[i].text);
+	page_free(&page);
+	sample_free(&samples[0]);
+	sample_free(&samples[1]);
+	return 0;
+}
+
+int main(int argc, char **argv)
+{
+	if (argc == 4)
+		return print_page(argv[1], argv[2], atoi(argv[3]));
 	test_times();
 	test_sizes();
 	test_numbers();
