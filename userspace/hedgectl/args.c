@@ -144,5 +144,7 @@ void command_help(const struct command *command)
 		printf("  %-22s %s\n", left, option->help);
 		free(left);
 	}
+	if (command->more)
+		command->more();
 	printf("\nexample:\n  %s\n", command->example);
 }

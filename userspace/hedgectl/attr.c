@@ -7,6 +7,7 @@
  */
 #include <ctype.h>
 #include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -75,6 +76,20 @@ static void fail_unknown(int leg, const char *name)
 	fail("there is no attribute \"%s\" of a %s; there are: %s", name,
 	     leg < 0 ? "volume" : "leg", known);
 	free(known);
+}
+
+/* Whether a policy sets it, whatever it was before. */
+bool attr_in_policy(const char *name)
+{
+	static const char *const others[] = { "policy",	   "hedge_depth",    "queue_depth", "budget_pct",
+					      "rescue_us", "max_copy_kb",    "bounce_mb",   "probe_kb",
+					      "task_kb",   "probe_priority", "due_us_rt",   "due_us_be",
+					      "due_us_idle", "sitout_pct",   "sitout_s" };
+
+	for (size_t i = 0; i < sizeof(others) / sizeof(others[0]); i++)
+		if (!strcmp(name, others[i]))
+			return false;
+	return true;
 }
 
 static bool ends_in(const char *name, const char *end)
@@ -167,4 +182,21 @@ char *attr_current(const char *text)
 	if (close)
 		return xprintf("%.*s", (int)(close - open - 1), open + 1);
 	return xprintf("%.*s", (int)strcspn(text, "\n"), text);
+}
+
+static void print_attrs(const struct attr *attrs, const char *prefix)
+{
+	for (; attrs->name; attrs++) {
+		char *name = xprintf("%s%s", prefix, attrs->name);
+
+		printf("  %-22s %s\n", name, attrs->expected);
+		free(name);
+	}
+}
+
+void attr_help(void)
+{
+	printf("\nattributes:\n");
+	print_attrs(target_attrs, "");
+	print_attrs(leg_attrs, "leg:I.");
 }

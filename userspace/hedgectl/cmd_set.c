@@ -4,7 +4,8 @@
  *
  * One attribute may change others (a preset does), so all are read before and after, and every
  * difference is printed. All assignments are checked before the first is written; if the kernel
- * refuses one, those before it stay.
+ * refuses one, those before it stay. --save writes what was set to /etc/hedgetab, and --saved sets
+ * what is there.
  */
 #include <errno.h>
 #include <json.h>
@@ -12,8 +13,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
-#include "hedgectl.h"
+#include "hedgetab.h"
 
 struct assignments {
 	int count;
@@ -145,29 +147,112 @@ static int set_target(const struct volume *volume, int target, const struct assi
 	return r;
 }
 
-static enum exit_status set_volume(const struct args *args, const struct assignments *list,
-				   int target)
+/* Who assembles the volume again: its labels if it has any. */
+static char *volume_source(const struct volume *volume)
+{
+	for (int i = 0; i < volume->nr_targets; i++) {
+		const char *label = strstr(volume->targets[i].table, " label ");
+
+		if (label)
+			return xprintf("UUID=%.*s", (int)strcspn(label + 7, " "), label + 7);
+	}
+	return xstrdup("none");
+}
+
+static int save(const struct volume *volume, int target, const struct assignments *list)
+{
+	struct hedgetab tab;
+	int lock = hedgetab_lock(), r = -1;
+	char *source;
+
+	if (lock >= 0 && !hedgetab_read(&tab)) {
+		struct hedgetab_entry *entry;
+
+		source = volume_source(volume);
+		entry = hedgetab_add(&tab, volume->name, source);
+		for (int i = 0; i < list->count; i++)
+			hedgetab_set(entry, target, &list->items[i]);
+		r = hedgetab_write(&tab, lock);
+		free(source);
+		hedgetab_free(&tab);
+	}
+	if (lock >= 0)
+		close(lock);
+	return r;
+}
+
+/* The settings of the file, each target its own. */
+static int set_saved(const struct volume *volume, struct json_object *array)
+{
+	struct hedgetab tab;
+	const struct hedgetab_entry *entry;
+	int r = 0;
+
+	if (hedgetab_read(&tab))
+		return -1;
+	entry = hedgetab_find(&tab, volume->name);
+	for (int i = 0; entry && !r && i < volume->nr_targets; i++) {
+		struct assignments list = { 0 };
+
+		list.items = xcalloc(entry->nr_settings, sizeof(*list.items));
+		for (int j = 0; j < entry->nr_settings; j++)
+			if (entry->settings[j].target < 0 || entry->settings[j].target == i)
+				list.items[list.count++] = entry->settings[j].a;
+		r = set_target(volume, i, &list, array);
+		free(list.items);
+	}
+	hedgetab_free(&tab);
+	return r;
+}
+
+static int set_volume(const struct args *args, const struct volume *volume,
+		      const struct assignments *list, int target, struct json_object *array)
+{
+	int r = 0;
+
+	if (args_has(args, "saved"))
+		return set_saved(volume, array);
+	if (target >= volume->nr_targets) {
+		fail("%s: it has no hedge target %d; the last is %d", volume->name, target,
+		     volume->nr_targets - 1);
+		return -1;
+	}
+	for (int i = 0; !r && i < volume->nr_targets; i++)
+		if (target < 0 || target == i)
+			r = set_target(volume, i, list, array);
+	if (!r && args_has(args, "save"))
+		r = save(volume, target, list);
+	return r;
+}
+
+static enum exit_status set(const struct args *args, const struct assignments *list, int target)
 {
 	struct json_object *array = args_has(args, "json") ? json_object_new_array() : NULL;
 	struct volume volume;
-	int r = 0;
+	int r;
 
 	if (dm_volume_read(args->operands[0], &volume)) {
 		json_object_put(array);
 		return FAILED;
 	}
-	if (target >= volume.nr_targets) {
-		fail("%s: it has no hedge target %d; the last is %d", volume.name, target,
-		     volume.nr_targets - 1);
-		r = -1;
-	}
-	for (int i = 0; !r && i < volume.nr_targets; i++)
-		if (target < 0 || target == i)
-			r = set_target(&volume, i, list, array);
+	r = set_volume(args, &volume, list, target, array);
 	if (array)
 		json_print(array);
 	volume_free(&volume);
 	return r ? FAILED : DONE;
+}
+
+static int check_operands(const struct args *args)
+{
+	bool saved = args_has(args, "saved");
+
+	if (saved == (args->nr_operands == 1) &&
+	    !(saved && (args_has(args, "save") || args_has(args, "target"))))
+		return 0;
+	fail(saved ? "set: --saved takes all from %s, so nothing else can be given" :
+		     "set: expected ATTR=VALUE, such as tau=2ms, or --saved, which takes it from %s",
+	     hedgetab_path());
+	return -1;
 }
 
 static enum exit_status run(const struct args *args)
@@ -176,27 +261,31 @@ static enum exit_status run(const struct args *args)
 	enum exit_status status = USAGE;
 	int target;
 
-	if (!args_target(args, &target) && !parse_all(args, &list))
-		status = set_volume(args, &list, target);
+	if (!check_operands(args) && !args_target(args, &target) && !parse_all(args, &list))
+		status = set(args, &list, target);
 	free_all(&list);
 	return status;
 }
 
 static const struct option_def options[] = {
 	{ "target", "N", "only the hedge target N of the table (all)" },
+	{ "save", NULL, "write it to /etc/hedgetab too" },
+	{ "saved", NULL, "set what /etc/hedgetab has for the volume" },
 	{ NULL, NULL, NULL },
 };
 
 const struct command set_command = {
 	.name = "set",
-	.synopsis = "NAME [--target N] [leg:I.]ATTR=VALUE...",
+	.synopsis = "NAME [--target N] [--save] [leg:I.]ATTR=VALUE... | NAME --saved",
 	.summary = "Sets attributes of a running volume and prints all that changed",
 	.details =
 		"Times may be given in s, ms or us (tau=2ms; tau is timeout_us), sizes in K, M or G.\n"
-		"leg:I. before an attribute names that of leg I. A policy changes other attributes too.",
+		"leg:I. before an attribute names that of leg I. A policy changes other attributes too.\n"
+		"--save writes what is set to /etc/hedgetab, from which it is set at boot.",
 	.options = options,
+	.more = attr_help,
 	.example = "hedgectl set vol0 policy=slb tau=2ms leg:1.weight=50",
-	.min_operands = 2,
+	.min_operands = 1,
 	.max_operands = INT_MAX,
 	.run = run,
 };

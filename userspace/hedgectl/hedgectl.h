@@ -51,6 +51,7 @@ struct command {
 	const char *synopsis;	/* of its operands */
 	const char *summary;	/* one line */
 	const char *details;	/* further lines of --help, or NULL */
+	void (*more)(void);	/* prints what follows the options in it, or NULL */
 	const struct option_def *options;	/* ends with a NULL name; the common ones are added */
 	const char *example;
 	int min_operands, max_operands;
@@ -93,6 +94,8 @@ struct assignment {
 int assignment_parse(const char *text, struct assignment *assignment);
 void assignment_free(struct assignment *assignment);
 const char *attr_expected(int leg, const char *name);	/* its values; NULL: unknown */
+void attr_help(void);
+bool attr_in_policy(const char *name);
 char *attr_current(const char *text);	/* the word in [ ], else the line */
 
 /* kv.c: a sorted set of values, named from hedge<i> on: "policy", "legs/0/weight" */

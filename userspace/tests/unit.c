@@ -16,6 +16,7 @@
 #include <unistd.h>
 
 #include "hedgectl.h"
+#include "hedgetab.h"
 #include "page.h"
 #include "rules.h"
 
@@ -427,6 +428,54 @@ static void test_subtract(void)
 	histograms_free(&b);
 }
 
+/* What the text becomes after settings of vol0 are changed; each is "<target> <assignment>". */
+static void test_hedgetab_change(const char *before, const char *const *changes, const char *after)
+{
+	struct hedgetab_entry *entry;
+	struct hedgetab tab;
+	struct assignment a;
+	char *text;
+
+	if (hedgetab_parse(before, &tab)) {
+		check(false, "hedgetab before \"%s\"", changes[0]);
+		return;
+	}
+	entry = hedgetab_add(&tab, "vol0", "UUID=1-2");
+	for (; *changes; changes++) {
+		assignment_parse(*changes + 3, &a);
+		hedgetab_set(entry, atoi(*changes), &a);
+		assignment_free(&a);
+	}
+	text = hedgetab_format(&tab);
+	check_text(text, after, "hedgetab");
+	free(text);
+	hedgetab_free(&tab);
+}
+
+static void test_hedgetab(void)
+{
+	static const char *const bad[] = {
+		"vol0\n", "vol0 UUID=\n", "vol0 /dev/sda\n", "a/b none\n", "vol0 none nonsense=1\n", "vol0 none tau\n",
+		"vol0 none tau=2ms x\n", "vol0 none\nvol0 none\n", "vol0 none target:x.copies=1\n",
+		"vol0 none target:1copies=1\n", "vol0 none target:.copies=1\n", "vol0 none leg:9.weight=1\n",
+	};
+	struct hedgetab tab;
+
+	test_hedgetab_change("", (const char *const[]){ "-1 tau=2ms", NULL }, "vol0 UUID=1-2 timeout_us=2000\n");
+	test_hedgetab_change("# a\n\nvol1\tnone\n  vol0 none copies=2,tau=1ms\n#b",
+			     (const char *const[]){ "-1 tau=2ms", "-1 leg:1.weight=5", NULL },
+			     "# a\n\nvol1 none\nvol0 UUID=1-2 copies=2,timeout_us=2000,leg:1.weight=5\n#b\n");
+	test_hedgetab_change("vol0 none tau=1ms,budget_pct=5,copies=2,leg:0.tau=3ms\n",
+			     (const char *const[]){ "-1 policy=coc", NULL },
+			     "vol0 UUID=1-2 budget_pct=5,leg:0.timeout_us=3000,policy=coc\n");
+	test_hedgetab_change("vol0 none tau=1ms,target:1.tau=2ms\n", (const char *const[]){ " 1 tau=3ms", NULL },
+			     "vol0 UUID=1-2 timeout_us=1000,target:1.timeout_us=3000\n");
+	test_hedgetab_change("vol0 none tau=1ms,target:1.tau=2ms\n", (const char *const[]){ "-1 tau=3ms", NULL },
+			     "vol0 UUID=1-2 timeout_us=3000\n");
+	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)
+		check(hedgetab_parse(bad[i], &tab), "bad hedgetab %zu", i);
+}
+
 static void write_file(const char *dir, const char *name, const char *text, mode_t mode)
 {
 	char *path = xprintf("%s/%s", dir, name);
@@ -558,6 +607,7 @@ int main(int argc, char **argv)
 	test_buckets();
 	test_bad_histograms();
 	test_subtract();
+	test_hedgetab();
 	test_rules();
 	test_votes();
 	test_tree();
