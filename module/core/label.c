@@ -13,7 +13,6 @@
 #define STAMP_MAGIC	"hedgelog"
 
 #define FLAG_OPEN	1
-#define FLAG_RESYNC	2
 
 /* Where the fields are: see label.h. */
 enum {
@@ -30,7 +29,8 @@ enum {
 	AT_DEFAULT = 70,
 	AT_IN = 71,
 	AT_FLAGS = 72,
-	AT_FLAGS_END = 73,
+	AT_PARTIAL = 73,
+	AT_ZEROES = 74,
 	AT_STAMP = 80,
 	AT_NAME = 88,
 	AT_ROUNDS = 152,
@@ -121,8 +121,8 @@ void hedge_label_encode(const struct hedge_label *label, void *slot)
 	to[AT_NR_LEGS] = label->nr_legs;
 	to[AT_DEFAULT] = label->default_leg;
 	to[AT_IN] = label->in;
-	to[AT_FLAGS] = (label->open ? FLAG_OPEN : 0) |
-		       (label->resync ? FLAG_RESYNC : 0);
+	to[AT_FLAGS] = label->open ? FLAG_OPEN : 0;
+	to[AT_PARTIAL] = label->partial;
 	for (i = 0; i < HEDGE_MAX_LEGS; i++) {
 		put_round(to + AT_ROUNDS + 32 * i, &label->known[i]);
 		put_round(to + AT_ROUNDS + 32 * i + 16, &label->sent[i]);
@@ -140,10 +140,11 @@ static bool plausible(const u8 *from)
 
 	if (nr < 2 || nr > HEDGE_MAX_LEGS || from[AT_LEG] >= nr ||
 	    from[AT_DEFAULT] >= nr || from[AT_IN] >> nr ||
-	    from[AT_FLAGS] & ~(FLAG_OPEN | FLAG_RESYNC) ||
+	    from[AT_PARTIAL] >> nr || from[AT_IN] & from[AT_PARTIAL] ||
+	    from[AT_FLAGS] & ~FLAG_OPEN ||
 	    from[AT_NAME + HEDGE_LABEL_NAME - 1])
 		return false;
-	for (i = AT_FLAGS_END; i < AT_STAMP; i++)
+	for (i = AT_ZEROES; i < AT_STAMP; i++)
 		if (from[i])
 			return false;
 	for (i = AT_END; i < HEDGE_LABEL_SLOT; i++)
@@ -184,7 +185,7 @@ enum hedge_label_state hedge_label_decode(const void *slot,
 	label->default_leg = from[AT_DEFAULT];
 	label->in = from[AT_IN];
 	label->open = from[AT_FLAGS] & FLAG_OPEN;
-	label->resync = from[AT_FLAGS] & FLAG_RESYNC;
+	label->partial = from[AT_PARTIAL];
 	for (i = 0; i < HEDGE_MAX_LEGS; i++) {
 		get_round(from + AT_ROUNDS + 32 * i, &label->known[i]);
 		get_round(from + AT_ROUNDS + 32 * i + 16, &label->sent[i]);
@@ -261,11 +262,20 @@ void hedge_label_advance(struct hedge_label *label, u32 in, u64 session)
 	unsigned int i;
 
 	label->in = in;
+	label->partial &= ~in;
 	label->round.generation++;
 	label->round.session = session;
 	for (i = 0; i < label->nr_legs; i++)
 		if (calls_in(label, i))
 			label->sent[i] = label->round;
+}
+
+/* Whether a leg that is not in is as the newest label has left it. */
+static bool is_expected(const struct hedge_label *newest,
+			const struct hedge_label *label)
+{
+	return same_round(&label->round, &newest->known[label->leg]) ||
+	       same_round(&label->round, &newest->sent[label->leg]);
 }
 
 /**
@@ -274,9 +284,9 @@ void hedge_label_advance(struct hedge_label *label, u32 in, u64 session)
  * @set: what the set is like; the leg is not in
  * @label: where to; the leg's number and offset are the caller's to set
  *
- * While a leg that is out is brought up to date it holds a mixture. Before that
- * begins it gets this label, which does not call itself in, in place of the one
- * that it had. Its round stays, so that the log tells of it as before.
+ * While a leg is brought up to date it holds a mixture. Before that begins it
+ * gets this label, which does not call itself in, in place of the one that it had.
+ * Its round stays if the set knows it, so that the log tells of it as before.
  */
 void hedge_label_spoil(const struct hedge_label *own,
 		       const struct hedge_label *set, struct hedge_label *label)
@@ -284,7 +294,7 @@ void hedge_label_spoil(const struct hedge_label *own,
 	struct hedge_label_round none = { 0, 0 };
 
 	*label = *set;
-	label->round = own ? own->round : none;
+	label->round = own && is_expected(set, own) ? own->round : none;
 }
 
 static void refuse(struct hedge_label_verdict *verdict,
@@ -404,14 +414,6 @@ static unsigned int find_newest(const struct hedge_label_table *table,
 	return newest;
 }
 
-/* Whether a leg that is out is as the newest label has left it. */
-static bool is_expected(const struct hedge_label *newest,
-			const struct hedge_label *label)
-{
-	return same_round(&label->round, &newest->known[label->leg]) ||
-	       same_round(&label->round, &newest->sent[label->leg]);
-}
-
 /*
  * Whether a leg went on without the newest one, or that without the leg.
  *
@@ -466,6 +468,9 @@ static void sort_legs(const struct hedge_label_table *table,
 	for (i = 0; i < table->nr_legs; i++) {
 		const struct hedge_label *label = &found[i].label;
 
+		if (found[i].state == HEDGE_LABEL_VALID &&
+		    newest->partial >> label->leg & 1)
+			verdict->partial |= 1U << i;
 		if (!has_data(&found[i]))
 			continue;
 		if (!calls_in(newest, label->leg)) {
@@ -527,36 +532,22 @@ static enum hedge_label_sync find_sync(const struct hedge_label_table *table,
 				       const struct hedge_label *newest)
 {
 	if (!table->disk_log)
-		return newest->open || newest->resync ? HEDGE_SYNC_NONE :
-							HEDGE_SYNC_ALL;
+		return newest->open ? HEDGE_SYNC_NONE : HEDGE_SYNC_ALL;
 	return newest->log_stamp && newest->log_stamp == table->log_stamp &&
 	       newest->region_size == table->region_size ? HEDGE_SYNC_LOG :
 							    HEDGE_SYNC_NONE;
 }
 
-/* Finds the default leg; false if the set must not start without it. */
-static bool find_default(const struct hedge_label_table *table,
-			 struct hedge_label_verdict *verdict)
+/* The default leg that the label names, if it is in, else the first that is. */
+static unsigned int find_default(const struct hedge_label_table *table,
+				 const struct hedge_label_verdict *verdict)
 {
-	const struct hedge_label *label = &verdict->label;
-	unsigned int leg = position(table, verdict, label->default_leg);
+	unsigned int leg = position(table, verdict, verdict->label.default_leg);
 
-	if (verdict->in >> leg & 1) {
-		verdict->default_leg = leg;
-		return true;
-	}
-	if (label->resync) {
-		if (!table->force) {
-			refuse(verdict, HEDGE_FAULT_DEFAULT, leg, HEDGE_NO_LEG);
-			return false;
-		}
-		verdict->sync = HEDGE_SYNC_NONE;
-		verdict->told = 0;
-	}
-	for (leg = 0; !(verdict->in >> leg & 1); leg++)
-		;
-	verdict->default_leg = leg;
-	return true;
+	if (!(verdict->in >> leg & 1))
+		for (leg = 0; !(verdict->in >> leg & 1); leg++)
+			;
+	return leg;
 }
 
 /*
@@ -569,16 +560,18 @@ static void make_label(const struct hedge_label_table *table,
 		       struct hedge_label_verdict *verdict)
 {
 	struct hedge_label *label = &verdict->label;
-	u32 in = 0;
+	u32 in = 0, partial = 0;
 	unsigned int i;
 
-	for (i = 0; i < table->nr_legs; i++)
-		if (verdict->in >> i & 1)
-			in |= 1U << verdict->number[i];
+	for (i = 0; i < table->nr_legs; i++) {
+		in |= (verdict->in >> i & 1) << verdict->number[i];
+		partial |= (verdict->partial >> i & 1) << verdict->number[i];
+	}
 	for (i = 0; i < label->nr_legs; i++)
 		if (calls_in(label, i))
 			hedge_label_confirm(label, i);
 	label->in = in;
+	label->partial = partial;
 	label->default_leg = verdict->number[verdict->default_leg];
 	/* No leg that is there may look newer than the next round. */
 	for (i = 0; i < table->nr_legs; i++)
@@ -624,10 +617,10 @@ void hedge_label_judge(const struct hedge_label_table *table,
 	newest = &found[verdict->newest].label;
 	verdict->label = *newest;
 	verdict->sync = find_sync(table, newest);
-	verdict->equal = !newest->open && !newest->resync;
+	verdict->equal = !newest->open;
 	sort_legs(table, found, verdict);
-	if (find_default(table, verdict))
-		make_label(table, found, verdict);
+	verdict->default_leg = find_default(table, verdict);
+	make_label(table, found, verdict);
 }
 
 /**
@@ -659,8 +652,6 @@ const char *hedge_label_fault_text(enum hedge_label_fault fault)
 		return "no leg has all the data";
 	case HEDGE_FAULT_ALONE:
 		return "is not there, and may have gone on alone: the feature force is needed";
-	case HEDGE_FAULT_DEFAULT:
-		return "is not there, and it alone has all the data: the feature force is needed";
 	}
 	return "unknown fault";
 }

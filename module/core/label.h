@@ -11,7 +11,8 @@
  *	 12  CRC32C of the slot		 69  number of legs, 8 bits
  *	 16  UUID of the set		 70  default leg, 8 bits
  *	 32  generation, 64 bits	 71  legs that are in, 8 bits
- *	 40  session, 64 bits		 72  flags: 1 open, 2 resync
+ *	 40  session, 64 bits		 72  flags: 1 open
+ *					 73  legs that are partial, 8 bits
  *	 48  length in sectors		 80  stamp of the log, 64 bits
  *	 56  offset in sectors		 88  name, 64 bytes, ends with a zero
  *	152  for each of 8 legs: generation and session of the last round that is
@@ -20,6 +21,9 @@
  * and zeroes up to the end of the slot. The CRC is of all 4 KiB with zeroes in
  * its own place.
  *
+ * A leg is *in* if it holds every acknowledged write. A leg that is not may be
+ * *partial*: in use, but still being brought up to date; else it is *out*.
+ *
  * A *round* writes the same label, but for the leg's own number and offset, to
  * all legs that are in, with a generation one above the last. Its order matters
  * to the judgement: the default leg, then the other legs that were in the round
@@ -27,16 +31,15 @@
  * was in. A leg on which the write fails is out, and the next round says so before
  * anything that it lacks is acknowledged. So
  *
- * - a leg that carries the newest label has every acknowledged write (with the
- *   flag resync: only the default leg has, the others where the log says so);
+ * - a leg that carries the newest label has every acknowledged write;
  * - a leg with an older label lacks writes, or a crash came between: nobody
- *   knows, so it is out. If it carries just the label that the newest one knows
+ *   knows, so it is not in. If it carries just the label that the newest one knows
  *   of, or tried to write last, a log that was kept ever since tells the regions
  *   that it misses;
  * - a leg with a label that the newest one cannot know of went on by itself.
  *
- * A leg that is out and is being copied to carries a label that does not call
- * itself in.
+ * Before a leg that was out is copied to, its label is written over with one that
+ * does not call it in: until it is in again it holds a mixture.
  *
  * The numbers of legs here are their numbers in the set. Their positions in a
  * table may be others.
@@ -80,8 +83,8 @@ struct hedge_label_round {
  * @nr_legs: how many legs the set has
  * @default_leg: number of the leg from which the others are resynced
  * @in: bit for the number of each leg that is in
+ * @partial: the same for partial legs
  * @open: the set was running, or has crashed
- * @resync: only the default leg has every acknowledged write
  * @name: what the set is called, for people; ends with a zero
  */
 struct hedge_label {
@@ -97,8 +100,8 @@ struct hedge_label {
 	u8 nr_legs;
 	u8 default_leg;
 	u8 in;
+	u8 partial;
 	bool open;
-	bool resync;
 	char name[HEDGE_LABEL_NAME];
 };
 
@@ -136,7 +139,6 @@ enum hedge_label_fault {
 	HEDGE_FAULT_SPLIT,	/* @leg and @other went on without each other */
 	HEDGE_FAULT_EMPTY,	/* no leg has all the data */
 	HEDGE_FAULT_ALONE,	/* @leg is not there and may have gone on alone */
-	HEDGE_FAULT_DEFAULT,	/* only @leg, which is not there, has all data */
 };
 
 /* Which regions of the legs that are in are in sync. */
@@ -175,7 +177,9 @@ struct hedge_label_table {
  * @other: the second one, likewise
  * @number: the number in the set of the leg at each position
  * @in: bit for each leg that is in
- * @told: bit for each leg that is out and whose missed regions the log tells
+ * @partial: the same for partial legs
+ * @told: bit for each leg that is not in, but of which the log tells the regions
+ *        that it misses; any other may miss all
  * @default_leg: the leg from which others are resynced
  * @newest: the leg whose label was believed
  * @sync: which regions are in sync on the legs that are in
@@ -190,6 +194,7 @@ struct hedge_label_verdict {
 	unsigned int other;
 	u8 number[HEDGE_MAX_LEGS];
 	u32 in;
+	u32 partial;
 	u32 told;
 	unsigned int default_leg;
 	unsigned int newest;

@@ -118,6 +118,7 @@ static void on_disk(void)
 	label.offset = 99;
 	label.default_leg = 1;
 	label.open = true;
+	label.partial = 2;
 	label.known[1].generation = 77;
 	label.known[1].session = 78;
 	label.sent[1].generation = 79;
@@ -132,7 +133,7 @@ static void on_disk(void)
 	CHECK(slot[56] == 99 && slot[64] == 64, "offset, region size");
 	CHECK(slot[68] == 2 && slot[69] == 3 && slot[70] == 1 && slot[71] == 5,
 	      "legs");
-	CHECK(slot[72] == 1, "open");
+	CHECK(slot[72] == 1 && slot[73] == 2, "open, partial");
 	CHECK(slot[80] == 7 && !strcmp((char *)slot + 88, "vol0"), "stamp");
 	CHECK(slot[184] == 77 && slot[192] == 78 && slot[200] == 79 &&
 	      slot[208] == 80, "rounds");
@@ -157,7 +158,7 @@ static void not_known(void)
 {
 	static const struct { unsigned int at; u8 value; } wrong[] = {
 		{ 8, 2 }, { 68, 3 }, { 69, 1 }, { 69, 9 }, { 70, 3 }, { 71, 8 },
-		{ 72, 4 }, { 73, 1 }, { 79, 1 }, { 151, 1 }, { 408, 1 }, { 4095, 1 },
+		{ 72, 2 }, { 73, 8 }, { 73, 4 }, { 74, 1 }, { 79, 1 }, { 151, 1 }, { 408, 1 }, { 4095, 1 },
 	};
 	struct hedge_label label = label_of(3, 2, 5, 1);
 	struct hedge_label_found found;
@@ -546,6 +547,7 @@ static void mixture(void)
 	unsigned int order;
 
 	set = label_of(NR, 0, 5, 13);
+	set.known[1] = older.round;
 	hedge_label_spoil(&older, &set, &spoilt);
 	spoilt.leg = 1;
 	for (order = 0; order < 2; order++) {
@@ -628,7 +630,7 @@ static void wrong_log(void)
 	CHECK(v.sync == HEDGE_SYNC_NONE, "other regions");
 }
 
-/* Only the default leg has all writes. */
+/* Only the default leg has all writes; others are being brought up to date. */
 static void resync(void)
 {
 	struct hedge_label_found found[NR];
@@ -636,26 +638,46 @@ static void resync(void)
 	struct hedge_label_verdict v;
 	unsigned int i;
 
+	/* As a set is made. */
 	make_set(&table, found);
 	for (i = 0; i < NR; i++) {
-		found[i].label.resync = true;
+		found[i].label.in = 2;
+		found[i].label.partial = 5;
 		found[i].label.default_leg = 1;
 	}
 	judge(&table, found, &v);
-	CHECK(v.fault == HEDGE_FAULT_OK && v.default_leg == 1 && !v.equal,
-	      "default %u", v.default_leg);
-	CHECK(v.sync == HEDGE_SYNC_LOG, "its progress is the log's");
+	CHECK(v.fault == HEDGE_FAULT_OK && v.default_leg == 1 && v.in == 2 &&
+	      v.partial == 5, "in %x partial %x", v.in, v.partial);
+	CHECK(v.sync == HEDGE_SYNC_LOG && v.told == 5, "told %x", v.told);
 	table.disk_log = false;
 	judge(&table, found, &v);
-	CHECK(v.sync == HEDGE_SYNC_NONE, "closed, but not in sync");
+	CHECK(v.sync == HEDGE_SYNC_ALL && !v.told && v.partial == 5,
+	      "without a log to tell they miss all: told %x", v.told);
 	table.disk_log = true;
-	/* Behind, it is not there either. */
-	found[1].label.round.generation--;
-	REFUSED(HEDGE_FAULT_DEFAULT, 1, HEDGE_NO_LEG);
-	table.force = true;
+	/* One of them is missing: it is out. */
+	found[0].state = HEDGE_LABEL_MISSING;
 	judge(&table, found, &v);
-	CHECK(v.fault == HEDGE_FAULT_OK && v.in == 5 && !v.default_leg &&
-	      v.sync == HEDGE_SYNC_NONE, "sync %d", v.sync);
+	CHECK(v.fault == HEDGE_FAULT_OK && v.in == 2 && v.partial == 4 &&
+	      v.label.partial == 4, "partial %x", v.partial);
+	/* What has replaced one is copied whole. */
+	found[2].label.round.generation = 0;
+	judge(&table, found, &v);
+	CHECK(v.fault == HEDGE_FAULT_OK && v.partial == 4 && !v.told,
+	      "partial %x told %x", v.partial, v.told);
+	/* Without the default leg there is nothing. */
+	table.force = true;
+	found[1].state = HEDGE_LABEL_MISSING;
+	REFUSED(HEDGE_FAULT_EMPTY, HEDGE_NO_LEG, HEDGE_NO_LEG);
+
+	/* A crash: the others did not miss anything before. */
+	make_set(&table, found);
+	advance(found, 2, 2);
+	found[1].label.partial = 5;
+	judge(&table, found, &v);
+	CHECK(v.fault == HEDGE_FAULT_OK && v.in == 2 && v.partial == 5 &&
+	      v.told == 5, "partial %x told %x", v.partial, v.told);
+	found[1].state = HEDGE_LABEL_MISSING;
+	REFUSED(HEDGE_FAULT_ALONE, 1, HEDGE_NO_LEG);
 }
 
 /*
@@ -673,20 +695,18 @@ struct world {
 	struct leg backup[4];
 	bool forked;		/* there is more than one history */
 	u64 log;		/* regions that are not clean */
-	u64 failed;		/* those where a write failed everywhere */
 	u64 acked;
 	u64 given_up;		/* the user forced a start without them */
 	unsigned int writes;
 	u64 session;
 };
 
-/* A set that runs. */
+/* A set that runs. @live: legs that are in. */
 struct run {
 	struct world *w;
 	struct hedge_label label;
-	u32 live, there;
+	u32 live, partial, there;
 	bool crashed;
-	bool resync;
 };
 
 enum { P_FAIL = 12, P_CRASH = 25 };
@@ -712,49 +732,88 @@ static bool write_label(struct run *run, unsigned int leg)
 	return true;
 }
 
+/* Legs that lack writes go out, but never all. Returns whether they could. */
+static bool take_out(struct run *run, u32 legs)
+{
+	run->partial &= ~legs;
+	if (!(run->live & ~legs))
+		return false;
+	run->live &= ~legs;
+	if (legs >> run->label.default_leg & 1)
+		run->label.default_leg = __builtin_ctz(run->live);
+	return true;
+}
+
+/* One round. Returns the legs on which it failed; crashes if it must not go on. */
+static u32 one_round(struct run *run, u32 was_in)
+{
+	unsigned int pass, i, d = run->label.default_leg;
+	u32 failed = 0;
+
+	hedge_label_advance(&run->label, run->live, run->w->session);
+	run->label.partial = run->partial;
+	for (pass = 0; pass < 3; pass++) {
+		for (i = 0; i < run->w->nr; i++) {
+			unsigned int mine = i == d ? 0 : was_in >> i & 1 ? 1 : 2;
+
+			if (mine != pass || !(run->live >> i & 1))
+				continue;
+			if (one_in(P_CRASH * 2)) {
+				run->crashed = true;
+				return 0;
+			}
+			if (!write_label(run, i))
+				failed |= 1U << i;
+		}
+		/* Nobody who was in knows of those who come back. */
+		if (pass == 1 && !(was_in & run->live & ~failed)) {
+			run->crashed = true;
+			return 0;
+		}
+	}
+	return failed;
+}
+
+static void spoil(struct run *run, unsigned int leg)
+{
+	struct hedge_label *own = &run->w->leg[leg].disk.label, spoilt;
+
+	hedge_label_spoil(own, &run->label, &spoilt);
+	spoilt.leg = leg;
+	*own = spoilt;
+	run->w->leg[leg].stands = 0;
+}
+
+/* Partial legs are written to only when their labels do not call them in. */
+static void spoil_partial(struct run *run)
+{
+	unsigned int i;
+
+	for (i = 0; i < run->w->nr && !run->crashed; i++) {
+		if (!(run->partial >> i & 1))
+			continue;
+		run->crashed = one_in(P_CRASH * 2);
+		if (!run->crashed)
+			spoil(run, i);
+	}
+}
+
 /* Rounds until one is on all legs that are in. */
 static bool rounds(struct run *run, u32 was_in)
 {
 	for (;;) {
-		u32 failed = 0;
-		unsigned int pass, i, d = run->label.default_leg;
+		u32 failed = one_round(run, was_in);
 
-		hedge_label_advance(&run->label, run->live, run->w->session);
-		run->label.resync = run->resync;
-		for (pass = 0; pass < 3; pass++) {
-			for (i = 0; i < run->w->nr; i++) {
-				unsigned int mine = i == d ? 0 :
-						    was_in >> i & 1 ? 1 : 2;
-
-				if (mine != pass || !(run->live >> i & 1))
-					continue;
-				if (one_in(P_CRASH * 2)) {
-					run->crashed = true;
-					return false;
-				}
-				if (!write_label(run, i))
-					failed |= 1U << i;
-			}
-			/* A resync cannot go on without the default leg. */
-			if (failed >> d & 1 && run->resync) {
-				run->crashed = true;
-				return false;
-			}
-			/* Nobody who was in knows of those who come back. */
-			if (pass == 1 && !(was_in & run->live & ~failed)) {
-				run->crashed = true;
-				return false;
-			}
+		if (run->crashed)
+			return false;
+		if (!failed) {
+			spoil_partial(run);
+			return !run->crashed;
 		}
-		if (!failed)
-			return true;
-		if (failed == run->live) {
+		if (!take_out(run, failed)) {
 			run->crashed = true;
 			return false;
 		}
-		run->live &= ~failed;
-		if (failed >> d & 1)
-			run->label.default_leg = __builtin_ctz(run->live);
 	}
 }
 
@@ -762,16 +821,16 @@ static void one_write(struct run *run)
 {
 	struct world *w = run->w;
 	u64 bit = 1ULL << w->writes;
-	u32 to = run->live, failed = 0;
+	u32 failed = 0, was_in = run->live, to = run->live;
 	unsigned int i;
 
 	if (w->writes == 63)
 		return;
 	w->writes++;
 	w->log |= bit;
-	/* Regions that are not in sync live on the default leg alone. */
-	if (run->resync && one_in(2))
-		to = 1U << run->label.default_leg;
+	/* Partial legs are written to in regions that they do not miss. */
+	if (one_in(2))
+		to |= run->partial;
 	for (i = 0; i < w->nr; i++) {
 		if (!(to >> i & 1))
 			continue;
@@ -779,82 +838,78 @@ static void one_write(struct run *run)
 			run->crashed = true;
 			return;
 		}
-		if (one_in(P_FAIL * 2) && failed != to)
+		if (one_in(P_FAIL * 2))
 			failed |= 1U << i;
 		if (!(failed >> i & 1) || one_in(2))
 			w->leg[i].has |= bit;
 	}
-	if (failed == to) {
-		w->failed |= bit;
+	if (!(run->live & ~failed)) {
+		/* It failed everywhere: the default leg is taken to be right. */
+		run->partial |= run->live & ~(1U << run->label.default_leg);
+		run->live = 1U << run->label.default_leg;
+		rounds(run, was_in);
 		return;
 	}
 	if (failed) {
-		u32 was_in = run->live;
-
-		if (run->resync && failed >> run->label.default_leg & 1) {
-			w->failed |= bit;
-			return;
-		}
-		run->live &= ~failed;
-		if (failed >> run->label.default_leg & 1)
-			run->label.default_leg = __builtin_ctz(run->live);
+		take_out(run, failed);
 		if (!rounds(run, was_in))
 			return;
 	}
 	w->acked |= bit;
 	for (i = 0; i < w->nr; i++)
-		if (to & run->live & 1U << i)
-			w->leg[i].stands |= bit;
-}
-
-/* The legs that are in hold all that the default leg does. */
-static void stand(struct run *run)
-{
-	unsigned int i;
-
-	for (i = 0; i < run->w->nr; i++)
 		if (run->live >> i & 1)
-			run->w->leg[i].stands = run->w->leg[i].has;
+			w->leg[i].stands |= bit;
 }
 
 static void finish_resync(struct run *run)
 {
 	struct world *w = run->w;
+	u32 was_in = run->live;
 	unsigned int i;
 
 	for (i = 0; i < w->nr; i++)
-		if (run->live >> i & 1)
+		if (run->partial >> i & 1)
 			w->leg[i].has = w->leg[run->label.default_leg].has;
-	w->failed = 0;
-	run->resync = false;
-	if (rounds(run, run->live))
-		stand(run);
+	run->live |= run->partial;
+	run->partial = 0;
+	if (!rounds(run, was_in))
+		return;
+	for (i = 0; i < w->nr; i++)
+		if (run->live >> i & 1)
+			w->leg[i].stands = w->leg[i].has;
+}
+
+/* Some of what partial legs miss is copied. */
+static void copy_some(struct run *run)
+{
+	struct world *w = run->w;
+	unsigned int i;
+
+	for (i = 0; i < w->nr; i++)
+		if (run->partial >> i & 1)
+			w->leg[i].has ^= (w->leg[i].has ^
+				w->leg[run->label.default_leg].has) &
+				((u64)hedge_random(&rng) << 32 |
+				 hedge_random(&rng));
 }
 
 static void reinstate(struct run *run)
 {
 	struct world *w = run->w;
-	struct hedge_label *own, spoilt;
-	u32 was_in = run->live;
 	unsigned int i = below(w->nr);
 
-	if (run->resync || run->live >> i & 1 || !(run->there >> i & 1))
+	if ((run->live | run->partial) >> i & 1 || !(run->there >> i & 1))
 		return;
-	own = &w->leg[i].disk.label;
-	hedge_label_spoil(own, &run->label, &spoilt);
-	spoilt.leg = i;
-	*own = spoilt;
-	/* A crash in the middle of the copy. */
-	w->leg[i].has ^= (w->leg[i].has ^ w->leg[run->label.default_leg].has) &
-			 hedge_random(&rng);
-	if (one_in(P_CRASH)) {
-		run->crashed = true;
-		return;
-	}
-	w->leg[i].has = w->leg[run->label.default_leg].has;
-	run->live |= 1U << i;
-	if (rounds(run, was_in))
-		stand(run);
+	spoil(run, i);
+	run->partial |= 1U << i;
+	if (one_in(2))
+		rounds(run, run->live);
+}
+
+static void clean(struct run *run)
+{
+	if (run->live == (1U << run->w->nr) - 1)
+		run->w->log = 0;
 }
 
 static void session(struct run *run)
@@ -867,17 +922,18 @@ static void session(struct run *run)
 	if (!rounds(run, run->live))
 		return;
 	while (steps-- && !run->crashed) {
-		switch (below(5)) {
+		switch (below(6)) {
 		case 0:
 			reinstate(run);
 			break;
 		case 1:
-			if (run->resync)
-				finish_resync(run);
+			finish_resync(run);
 			break;
 		case 2:
-			if (!run->resync && run->live == (1U << w->nr) - 1)
-				w->log = w->failed;
+			copy_some(run);
+			break;
+		case 3:
+			clean(run);
 			break;
 		default:
 			one_write(run);
@@ -887,9 +943,8 @@ static void session(struct run *run)
 	}
 	if (run->crashed)
 		return;
-	if (!run->resync && run->live == (1U << w->nr) - 1)
-		w->log = w->failed;
-	run->label.open = w->failed;
+	clean(run);
+	run->label.open = false;
 	rounds(run, run->live);
 }
 
@@ -900,37 +955,37 @@ static void check_start(const struct world *w, const struct run *run,
 {
 	const struct leg *from = &w->leg[run->label.default_leg];
 	u64 wanted = w->acked & ~w->given_up;
-	unsigned int pos;
+	unsigned int i;
 
+	CHECK(v->in >> v->default_leg & 1, "history %u: no default leg",
+	      history);
 	/* What stands on a leg that is there is not lost. */
-	if (!run->label.resync || !forced)
-		for (pos = 0; pos < w->nr; pos++)
-			if (run->there >> pos & 1 &&
-			    w->leg[pos].disk.label.round.generation &&
-			    w->leg[pos].disk.label.in >> pos & 1)
-				CHECK(!(wanted & w->leg[pos].stands &
-					~from->has),
-				      "history %u: leg %u has writes that are lost",
-				      history, pos);
+	for (i = 0; i < w->nr; i++)
+		if (run->there >> i & 1 &&
+		    w->leg[i].disk.label.round.generation &&
+		    w->leg[i].disk.label.in >> i & 1)
+			CHECK(!(wanted & w->leg[i].stands & ~from->has),
+			      "history %u: leg %u has writes that are lost",
+			      history, i);
 	if (!forced && !w->forked)
 		CHECK(!(wanted & ~from->has), "history %u: writes are lost",
 		      history);
-	for (pos = 0; pos < w->nr; pos++) {
-		const struct leg *leg = &w->leg[v->number[pos]];
+	for (i = 0; i < w->nr; i++) {
+		const struct leg *leg = &w->leg[v->number[i]];
 		u64 differ = leg->has ^ from->has;
 
-		if (v->told >> pos & 1)
+		if (v->told >> i & 1)
 			CHECK(!(differ & ~w->log),
 			      "history %u: the log does not tell all", history);
-		if (!(v->in >> pos & 1))
+		if (!(v->in >> i & 1))
 			continue;
-		if (!v->label.resync && !forced && !w->forked)
+		if (!forced && !w->forked)
 			CHECK(!(wanted & from->has & ~leg->has),
 			      "history %u: a leg that is in lacks writes",
 			      history);
 		if (v->equal)
 			CHECK(!differ, "history %u: legs differ", history);
-		if (v->sync == HEDGE_SYNC_LOG && !v->label.resync)
+		if (v->sync == HEDGE_SYNC_LOG)
 			CHECK(!(differ & ~w->log),
 			      "history %u: the log lacks regions", history);
 	}
@@ -984,7 +1039,7 @@ static bool start(struct world *w, struct run *run, unsigned int history,
 			prefer(w, i);
 		return false;
 	}
-	if (v.fault == HEDGE_FAULT_ALONE || v.fault == HEDGE_FAULT_DEFAULT) {
+	if (v.fault == HEDGE_FAULT_ALONE) {
 		refusals[1]++;
 		table.force = true;
 		if (one_in(2))
@@ -998,13 +1053,15 @@ static bool start(struct world *w, struct run *run, unsigned int history,
 		w->given_up |= w->acked & ~w->leg[v.label.default_leg].has;
 		w->forked = true;
 	}
-	/* The module copies what the log does not tell of in any case. */
-	for (i = 0; i < w->nr; i++)
-		if (v.in >> i & 1)
-			run->live |= 1U << v.number[i];
-	run->resync = !v.equal;
-	if (v.sync == HEDGE_SYNC_NONE)
-		run->resync = true;
+	for (i = 0; i < w->nr; i++) {
+		run->live |= (v.in >> i & 1) << v.number[i];
+		run->partial |= (v.partial >> i & 1) << v.number[i];
+	}
+	/* The others of those that are in are brought up to date. */
+	if (!v.equal || v.sync == HEDGE_SYNC_NONE) {
+		run->partial |= run->live & ~(1U << v.label.default_leg);
+		run->live = 1U << v.label.default_leg;
+	}
 	return true;
 }
 
