@@ -54,6 +54,14 @@ static inline void hedge_css_put(struct cgroup_subsys_state *css)
 }
 #endif
 
+/* dm_io() got an I/O priority. */
+#ifdef HAVE_DM_IO_PRIORITY
+#define hedge_dm_io(req, nr, where, error) \
+	dm_io(req, nr, where, error, IOPRIO_DEFAULT)
+#else
+#define hedge_dm_io dm_io
+#endif
+
 /* Binary attributes became constant. */
 #ifdef HAVE_CONST_BIN_ATTRIBUTE
 #define HEDGE_BIN_ATTR const struct bin_attribute

@@ -22,6 +22,8 @@
 #include <linux/completion.h>
 #include <linux/device-mapper.h>
 #include <linux/dm-dirty-log.h>
+#include <linux/dm-io.h>
+#include <linux/dm-kcopyd.h>
 #include <linux/hrtimer.h>
 #include <linux/kobject.h>
 #include <linux/mutex.h>
@@ -61,6 +63,8 @@ enum hedge_counter {
 	HEDGE_UNHEDGED_SYNC,
 	HEDGE_UNHEDGED_LARGE,
 	HEDGE_RETRIED,
+	HEDGE_REPAIRED,
+	HEDGE_MISMATCHES,
 	HEDGE_NR_COUNTERS,
 };
 
@@ -82,7 +86,9 @@ struct hedge_leg_stats {
 enum hedge_health {
 	HEDGE_WRITE_FAILED,
 	HEDGE_FLUSH_FAILED,
+	HEDGE_SYNC_FAILED,
 	HEDGE_READ_FAILED,
+	HEDGE_TAKEN_OUT,
 };
 
 /**
@@ -93,6 +99,9 @@ enum hedge_health {
  * @offset: where the data begins on it, in sectors
  * @nowait: whether its driver takes REQ_NOWAIT
  * @health: bit for each enum hedge_health that happened
+ * @missed: bit for each region in which it lacks writes (set by the region
+ *          worker only, and by preresume)
+ * @nr_missed: how many
  * @stats: per CPU
  * @stats_base: sums at the last reset, which are subtracted
  * @seen: sums of @stats at the last tick (tick only)
@@ -121,6 +130,8 @@ struct hedge_leg {
 	sector_t offset;
 	bool nowait;
 	unsigned long health;
+	unsigned long *missed;
+	region_t nr_missed;
 
 	struct hedge_leg_stats __percpu *stats;
 	struct hedge_leg_stats *stats_base;
@@ -344,17 +355,107 @@ struct hedge_conf {
 	bool speculative;
 };
 
+/* What the recovery is doing: recover.c. */
+enum hedge_recover_state {
+	HEDGE_RECOVER_IDLE,
+	HEDGE_RECOVER_DRAINING,	/* its region is closed; writes in it go on */
+	HEDGE_RECOVER_COPYING,	/* kcopyd is at work, or the check */
+	HEDGE_RECOVER_COPIED,	/* it has ended */
+};
+
+/**
+ * struct hedge_recover - the one region that is being worked on
+ * @state: changed by the region worker, but for COPYING to COPIED
+ * @region: the closed region
+ * @sector: first sector to copy, from the start of the target
+ * @count: how many
+ * @source: leg to copy from
+ * @dests: bit for each leg to copy to
+ * @repair: part of a region is rewritten on legs that could not read it
+ * @borrowed: the check works on it
+ * @wanted: region that the check wants, or -1 (h->region_lock)
+ * @dest: which leg each of kcopyd's destinations is
+ * @read_error: the source could not be read
+ * @write_error: bit for each of kcopyd's destinations that failed
+ * @next: where to look for the next region
+ * @failed: a region could not be copied in this round
+ * @kcopyd: the client
+ * @stopped: nothing new is to be begun (h->region_lock)
+ * @idle: woken when @state becomes IDLE
+ * @repairs: blocks to rewrite (h->region_lock)
+ * @nr_repairs: how many
+ */
+struct hedge_recover {
+	enum hedge_recover_state state;
+	region_t region;
+	sector_t sector;
+	sector_t count;
+	unsigned int source;
+	unsigned long dests;
+	bool repair;
+	bool borrowed;
+	u8 dest[HEDGE_MAX_LEGS];
+	bool read_error;
+	unsigned long write_error;
+	region_t next;
+	bool failed;
+	struct dm_kcopyd_client *kcopyd;
+	bool stopped;
+	wait_queue_head_t idle;
+	struct list_head repairs;
+	unsigned int nr_repairs;
+	s64 wanted;
+};
+
+/**
+ * struct hedge_check - comparing the legs
+ * @work: compares
+ * @lock: covers @running and @stopped
+ * @running: it was asked for, and is not through
+ * @stopped: the target is suspended, or is being
+ * @source: leg that is right, or -1
+ * @next: region to compare next
+ * @mismatches: blocks that differed
+ * @closed: completed when the region is closed and drained, or cannot be
+ * @is_closed: which of both
+ * @io: dm-io's client
+ * @buf: a piece of each leg
+ */
+struct hedge_check {
+	struct work_struct work;
+	spinlock_t lock;		/* covers running and stopped */
+	bool running;
+	bool stopped;
+	int source;
+	region_t next;
+	unsigned long mismatches;
+	struct completion closed;
+	bool is_closed;
+	struct dm_io_client *io;
+	void *buf[HEDGE_MAX_LEGS];
+};
+
 /**
  * struct hedge - a target
  * @ti: the device-mapper target
  * @log: the dirty log
  * @region_size: of the log, in sectors
  * @nr_regions: of the log
- * @log_read: whether the log was read, and had all regions in sync
+ * @region_shift: its logarithm
+ * @region: a word for each region: region.c
+ * @open: bit for each region that is not clean (region worker only)
+ * @sync: the log's argument: whatever it says, nothing is in sync
+ * @log_read: whether the log was read
+ * @log_failed: the log could not be written
  * @handle_errors: the feature of that name
  * @keep_log: likewise
  * @nr_legs: how many legs
- * @live: bit for each leg that is not out
+ * @live: bit for each leg that is not out (changed by the region worker, under
+ *        @wait_lock)
+ * @partial: bit for each live leg that misses regions (region worker)
+ * @vouched: bit for each leg that is on record as holding every write: none that
+ *           lacks one of them is acknowledged (region worker)
+ * @default_leg: the live leg, not partial, that regions are copied from
  * @stalled: bit for each stalled leg (changed under @wait_lock)
  * @conf: the settings in force
  * @conf_mutex: serialises changes of @conf
@@ -376,8 +477,18 @@ struct hedge_conf {
  * @held: writes that wait for the table to be reloaded
  * @nr_held: how many
  * @suspending: no write is held any more
- * @diverged: a write failed everywhere, so the legs may differ
- * @wq: for @tick and @event
+ * @region_lock: covers @deferred, @ended, @to_fail, @to_reinstate
+ * @deferred: writes that wait for their regions to be opened
+ * @blocked: writes that wait for a closed region (region worker only)
+ * @ended: writes whose end is not a matter of course
+ * @to_fail: bit for each leg that is to be taken out
+ * @to_reinstate: bit for each leg that is to come back
+ * @sweep_due: idle regions are to be cleaned
+ * @region_work: the region worker
+ * @sweep: sets @sweep_due
+ * @recover: the region that is being worked on
+ * @check: the check
+ * @wq: for @tick, @event, @region_work and @check
  * @tick: once a second
  * @tick_mutex: serialises evaluations
  * @event: tells userspace that a leg changed
@@ -394,12 +505,20 @@ struct hedge {
 	struct dm_dirty_log *log;
 	sector_t region_size;
 	region_t nr_regions;
+	unsigned int region_shift;
+	atomic_t *region;
+	unsigned long *open;
+	bool sync;
 	bool log_read;
+	bool log_failed;
 	bool handle_errors;
 	bool keep_log;
 
 	unsigned int nr_legs;
 	unsigned long live;
+	unsigned long partial;
+	unsigned long vouched;
+	unsigned int default_leg;
 	unsigned long stalled;
 
 	struct hedge_conf __rcu *conf;
@@ -425,7 +544,18 @@ struct hedge {
 	struct bio_list held;
 	unsigned int nr_held;
 	bool suspending;
-	bool diverged;
+
+	spinlock_t region_lock;		/* covers deferred, ended, requests */
+	struct bio_list deferred;
+	struct bio_list blocked;
+	struct bio_list ended;
+	unsigned long to_fail;
+	unsigned long to_reinstate;
+	bool sweep_due;
+	struct work_struct region_work;
+	struct delayed_work sweep;
+	struct hedge_recover recover;
+	struct hedge_check check;
 
 	struct workqueue_struct *wq;
 	struct delayed_work tick;
@@ -554,11 +684,11 @@ void hedge_leg_send(struct hedge_leg *leg, struct hedge_copy *c);
 void hedge_leg_send_bio(struct hedge_leg *leg, struct bio *bio);
 void hedge_leg_check_stalled(struct hedge_shard *shard, u32 legs, u64 now);
 void hedge_leg_answered(struct hedge_leg *leg, u64 now);
-int hedge_leg_inherit(struct hedge *h);
+struct hedge *hedge_leg_predecessor(struct hedge *h);
 void hedge_leg_register(struct hedge *h, bool there);
 void hedge_leg_took(struct hedge_leg *leg, unsigned int depth,
 		    unsigned int bytes, u64 ns);
-void hedge_leg_out(struct hedge_leg *leg, enum hedge_health why);
+void hedge_leg_changed(struct hedge_leg *leg);
 void hedge_leg_health(struct hedge_leg *leg, enum hedge_health why);
 const char *hedge_leg_state(const struct hedge_leg *leg);
 char hedge_leg_health_char(const struct hedge_leg *leg);
@@ -568,13 +698,64 @@ void hedge_leg_event(struct work_struct *work);
 /* write.c: what goes to all legs. */
 size_t hedge_write_size(unsigned int nr_legs);
 int hedge_write_map(struct hedge *h, struct bio *bio);
+void hedge_write_regions(struct hedge *h, struct bio *bio, region_t *first,
+			 region_t *nr);
+void hedge_write_send(struct hedge *h, struct bio *bio);
+void hedge_write_ended(struct hedge *h, struct bio *bio);
+void hedge_write_log_failed(struct hedge *h, struct bio *bio);
 void hedge_write_release(struct hedge *h);
+void hedge_write_unhold(struct hedge *h);
 void hedge_write_unrelease(struct hedge *h);
 
-/* region.c: the dirty log. */
-bool hedge_region_in_sync(struct hedge *h);
+/* region.c: which regions may be written to; the region worker. */
+int hedge_region_init(struct hedge *h);
+void hedge_region_exit(struct hedge *h);
 int hedge_region_start(struct hedge *h);
 void hedge_region_stop(struct hedge *h);
+bool hedge_region_get(struct hedge *h, region_t region);
+void hedge_region_put(struct hedge *h, region_t region);
+void hedge_region_defer(struct hedge *h, struct bio *bio);
+void hedge_region_end(struct hedge *h, struct bio *bio);
+void hedge_region_kick(struct hedge *h);
+int hedge_region_close(struct hedge *h, region_t region);
+bool hedge_region_drained(struct hedge *h, region_t region);
+void hedge_region_reopen(struct hedge *h, region_t region);
+int hedge_region_flush_legs(struct hedge *h);
+
+/* sync.c: which legs hold which writes. */
+int hedge_sync_init(struct hedge *h);
+void hedge_sync_exit(struct hedge *h);
+int hedge_sync_start(struct hedge *h);
+u32 hedge_sync_usable(struct hedge *h, sector_t sector);
+u32 hedge_sync_targets(struct hedge *h, region_t first, region_t nr);
+bool hedge_sync_out(struct hedge_leg *leg, enum hedge_health why);
+void hedge_sync_opened(struct hedge *h, region_t region);
+void hedge_sync_diverged(struct hedge *h, region_t first, region_t nr);
+void hedge_sync_copied(struct hedge *h, region_t region, unsigned long legs);
+void hedge_sync_complete(struct hedge *h);
+void hedge_sync_record(struct hedge *h);
+int hedge_sync_request(struct hedge *h, unsigned int leg, bool fail);
+void hedge_sync_requests(struct hedge *h);
+
+/* recover.c: copying what legs miss; rewriting what they cannot read. */
+int hedge_recover_init(struct hedge *h);
+void hedge_recover_exit(struct hedge *h);
+void hedge_recover_start(struct hedge *h);
+void hedge_recover_stop(struct hedge *h);
+bool hedge_recover_step(struct hedge *h);
+void hedge_recover_again(struct hedge *h);
+void hedge_recover_repair(struct hedge_read *r);
+void hedge_recover_borrow(struct hedge *h, region_t region);
+void hedge_recover_return(struct hedge *h, unsigned long failed);
+unsigned int hedge_recover_throttle(void);
+
+/* check.c: comparing the legs. */
+int hedge_check_init(struct hedge *h);
+void hedge_check_exit(struct hedge *h);
+int hedge_check_begin(struct hedge *h, int source);
+void hedge_check_stop(struct hedge *h);
+void hedge_check_resume(struct hedge *h);
+void hedge_check_closed(struct hedge *h, bool closed);
 
 /* stats.c: counters, histograms and what is learnt from them. */
 extern const char * const hedge_counter_names[HEDGE_NR_COUNTERS];

@@ -13,8 +13,7 @@
  * an answer writes its time before it looks at the bit, so one of the two sees
  * the other.
  *
- * A leg goes out when a write or a flush to it failed and others did not, before
- * that write is acknowledged. The last one never goes out.
+ * Which legs are out, and which regions they miss: sync.c.
  */
 #include "hedge.h"
 #include "core/stall.h"
@@ -78,8 +77,13 @@ void hedge_leg_send_bio(struct hedge_leg *leg, struct bio *bio)
 	queue_work(leg->wq, &leg->work);
 }
 
-/* Tells userspace, from a worker, that something about a leg has changed. */
-static void leg_changed(struct hedge_leg *leg)
+/**
+ * hedge_leg_changed - tell userspace, from a worker, that a leg has changed
+ * @leg: the leg
+ *
+ * Context: any.
+ */
+void hedge_leg_changed(struct hedge_leg *leg)
 {
 	struct hedge *h = leg->hedge;
 
@@ -150,7 +154,7 @@ static void leg_stall(struct hedge_leg *leg, u64 rescue_ns, u64 now)
 	spin_unlock_irqrestore(&h->wait_lock, flags);
 	if (!stalled)
 		return;
-	leg_changed(leg);
+	hedge_leg_changed(leg);
 	if (READ_ONCE(h->waiting))
 		hedge_wait_dispatch(h);
 }
@@ -200,7 +204,7 @@ static void leg_unstall(struct hedge_leg *leg)
 	WRITE_ONCE(h->stalled, h->stalled & ~BIT(leg->index));
 	spin_unlock_irqrestore(&h->wait_lock, flags);
 	if (was)
-		leg_changed(leg);
+		hedge_leg_changed(leg);
 }
 
 /**
@@ -257,31 +261,7 @@ void hedge_leg_took(struct hedge_leg *leg, unsigned int depth,
 void hedge_leg_health(struct hedge_leg *leg, enum hedge_health why)
 {
 	if (!test_and_set_bit(why, &leg->health))
-		leg_changed(leg);
-}
-
-/**
- * hedge_leg_out - take a leg out: it lacks a write that others have
- * @leg: the leg
- * @why: what has failed on it
- *
- * When this returns no new copy goes to the leg.
- *
- * Context: any.
- */
-void hedge_leg_out(struct hedge_leg *leg, enum hedge_health why)
-{
-	struct hedge *h = leg->hedge;
-	unsigned long flags;
-
-	hedge_leg_health(leg, why);
-	spin_lock_irqsave(&h->wait_lock, flags);
-	if (h->live != BIT(leg->index))
-		WRITE_ONCE(h->live, h->live & ~BIT(leg->index));
-	spin_unlock_irqrestore(&h->wait_lock, flags);
-	leg_changed(leg);
-	if (READ_ONCE(h->waiting))
-		hedge_wait_dispatch(h);
+		hedge_leg_changed(leg);
 }
 
 /**
@@ -298,9 +278,11 @@ char hedge_leg_health_char(const struct hedge_leg *leg)
 		return 'D';
 	if (health & BIT(HEDGE_FLUSH_FAILED))
 		return 'F';
+	if (health & BIT(HEDGE_SYNC_FAILED))
+		return 'S';
 	if (health & BIT(HEDGE_READ_FAILED))
 		return 'R';
-	return 'A';
+	return health ? 'U' : 'A';
 }
 
 /**
@@ -309,8 +291,10 @@ char hedge_leg_health_char(const struct hedge_leg *leg)
  */
 const char *hedge_leg_state(const struct hedge_leg *leg)
 {
-	return READ_ONCE(leg->hedge->live) & BIT(leg->index) ? "in_sync" :
-							       "failed";
+	if (!(READ_ONCE(leg->hedge->live) & BIT(leg->index)))
+		return "failed";
+	return READ_ONCE(leg->hedge->partial) & BIT(leg->index) ? "resync" :
+								  "in_sync";
 }
 
 /**
@@ -347,55 +331,29 @@ u64 hedge_leg_oldest(struct hedge_leg *leg, u64 now)
 static LIST_HEAD(targets);
 static DEFINE_MUTEX(targets_mutex);
 
-static void inherit_from(struct hedge *h, const struct hedge *old)
-{
-	unsigned int i, j;
-
-	for (i = 0; i < old->nr_legs; i++) {
-		const struct hedge_leg *was = &old->leg[i];
-
-		if (old->live & BIT(i))
-			continue;
-		for (j = 0; j < h->nr_legs; j++) {
-			struct hedge_leg *leg = &h->leg[j];
-
-			if (leg->dev->bdev->bd_dev != was->dev->bdev->bd_dev ||
-			    leg->offset != was->offset)
-				continue;
-			leg->health = was->health;
-			h->live &= ~BIT(j);
-		}
-	}
-	h->diverged |= old->diverged;
-}
-
 /**
- * hedge_leg_inherit - take over from the old table which legs are out
+ * hedge_leg_predecessor - the target of the old table that a new one replaces
  * @h: the new table's target, which gets no I/O yet
  *
- * Changing a setting by reload must not bring a leg back that lacks writes. The
- * old table is suspended, and is destroyed only when the new one runs.
+ * The old table is suspended, and is destroyed only when the new one runs.
  *
- * Context: process. May sleep.
+ * Context: process, in preresume. May sleep.
  *
- * Return: 0, or -EINVAL if no leg of the new table has all writes.
+ * Return: the target, NULL if there is none that ever ran.
  */
-int hedge_leg_inherit(struct hedge *h)
+struct hedge *hedge_leg_predecessor(struct hedge *h)
 {
 	struct mapped_device *md = dm_table_get_md(h->ti->table);
-	struct hedge *old;
+	struct hedge *old, *found = NULL;
 
 	mutex_lock(&targets_mutex);
 	list_for_each_entry(old, &targets, targets)
-		if (old != h && old->ti->begin == h->ti->begin &&
+		if (old != h && old->log_read &&
+		    old->ti->begin == h->ti->begin &&
 		    dm_table_get_md(old->ti->table) == md)
-			inherit_from(h, old);
+			found = old;
 	mutex_unlock(&targets_mutex);
-	if (h->live)
-		return 0;
-	DMERR("%s: all legs of the new table had failed in the old one",
-	      dm_table_device_name(h->ti->table));
-	return -EINVAL;
+	return found;
 }
 
 /**

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Messages: set, histogram, reset, tick.
+ * Messages: set, fail, reinstate, check, histogram, reset, tick.
  *
  * They run under the SRCU lock of the live table, for which suspend waits. So
  * they only start work, and never wait for I/O.
@@ -42,6 +42,39 @@ static int message_set(struct hedge *h, unsigned int argc, char **argv)
 	}
 	r = hedge_conf_set(h, leg, argv[argc - 2], argv[argc - 1]);
 	return r == -ENOENT ? -EINVAL : r;
+}
+
+static int refuse_suspended(struct hedge *h, const char *word)
+{
+	if (!dm_suspended(h->ti))
+		return 0;
+	DMERR("%s: message \"%s\": the device is suspended",
+	      dm_table_device_name(h->ti->table), word);
+	return -EBUSY;
+}
+
+/* check, check repair <leg>: a work item does it. */
+static int message_check(struct hedge *h, unsigned int argc, char **argv)
+{
+	int leg = -1, r = 0;
+
+	if (argc == 3 && !strcmp(argv[1], "repair"))
+		r = parse_leg(h, argv[2], &leg);
+	else if (argc != 1)
+		return wrong(h, argv[0], "check, or check repair <leg>");
+	r = r ?: refuse_suspended(h, argv[0]);
+	return r ?: hedge_check_begin(h, leg);
+}
+
+/* fail <leg>, reinstate <leg>: the region worker does it. */
+static int message_leg(struct hedge *h, unsigned int argc, char **argv)
+{
+	int leg = 0, r;
+
+	if (argc != 2)
+		return wrong(h, argv[0], "fail <leg>, or reinstate <leg>");
+	r = parse_leg(h, argv[1], &leg) ?: refuse_suspended(h, argv[0]);
+	return r ?: hedge_sync_request(h, leg, !strcmp(argv[0], "fail"));
 }
 
 /* The histogram of one leg, or of all together. */
@@ -96,15 +129,19 @@ int hedge_message(struct dm_target *ti, unsigned int argc, char **argv,
 		return message_set(h, argc, argv);
 	if (!strcmp(argv[0], "histogram"))
 		return message_histogram(h, argc, argv, result, maxlen);
+	if (!strcmp(argv[0], "fail") || !strcmp(argv[0], "reinstate"))
+		return message_leg(h, argc, argv);
+	if (!strcmp(argv[0], "check"))
+		return message_check(h, argc, argv);
 	if (argc != 1)
 		return wrong(h, argv[0],
-			     "set, histogram [<leg>], reset or tick");
+			     "set, fail, reinstate, check, histogram, reset or tick");
 	if (!strcmp(argv[0], "reset"))
 		hedge_stats_reset(h);
 	else if (!strcmp(argv[0], "tick"))
 		hedge_tick(h);
 	else
 		return wrong(h, argv[0],
-			     "set, histogram [<leg>], reset or tick");
+			     "set, fail, reinstate, check, histogram, reset or tick");
 	return 0;
 }

@@ -81,11 +81,15 @@ static struct hedge_read *read_new(struct hedge *h,
 {
 	unsigned int bytes = bio->bi_iter.bi_size;
 	struct hedge_read *in_parent = dm_per_bio_data(bio, sizeof(*in_parent));
-	u32 usable = READ_ONCE(h->live);
+	u32 usable = hedge_sync_usable(h, bio->bi_iter.bi_sector);
 	struct hedge_bounce *b;
 
 	*copyable = false;
-	if (conf->speculative && (usable & (usable - 1))) {
+	if (unlikely(!(usable & (usable - 1)))) {
+		/* Only one leg has the region, or only one is left. */
+		if (READ_ONCE(h->partial))
+			hedge_count(h, HEDGE_UNHEDGED_SYNC);
+	} else if (conf->speculative) {
 		if (bytes > conf->max_copy) {
 			hedge_count(h, HEDGE_UNHEDGED_LARGE);
 		} else {
@@ -408,6 +412,8 @@ static void win(struct hedge_copy *c, blk_status_t status, bool alone, u64 now)
 			r->iter.bi_size, now - r->arrival_ns);
 	if (!status)
 		copy_data(r, hedge_copy_data(c));
+	if (unlikely(r->failed) && !status)
+		hedge_recover_repair(r);
 	if (alone) {
 		hedge_copy_free(c);
 	} else {
@@ -514,10 +520,13 @@ int hedge_read_direct_end(struct hedge *h, struct bio *bio, blk_status_t *error)
 	spin_unlock_irqrestore(&r->shard->lock, flags);
 	if (unlikely(READ_ONCE(h->waiting)))
 		hedge_wait_dispatch(h);
-	if (outcome == RETRY && retry(c) == RETRY)
+	if (outcome == RETRY && retry(c) == RETRY) {
 		end = DM_ENDIO_INCOMPLETE;
-	else
+	} else {
+		if (unlikely(r->failed) && !*error)
+			hedge_recover_repair(r);
 		hedge_css_put(r->css);
+	}
 	rcu_read_unlock();
 	return end;
 }

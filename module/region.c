@@ -1,75 +1,478 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The dirty log.
+ * Regions: which of them may be written to, and the region worker.
  *
- * The log tells which regions of the legs are in sync, and after a crash which
- * may have been written to. Resynchronisation is not built yet, so a target
- * starts only when the log has every region in sync, and reads may use any leg.
+ * The dirty log must say that a region is dirty, on its disk, before the first
+ * write to it reaches any leg. Each region has one atomic word, with a state and
+ * the number of writes that are pending in it:
  *
- * A log on disk is kept true in the simplest way that is safe: while the target
- * runs, all regions are marked as dirty, and they are cleared when it is
- * suspended with all legs live and equal. A crash in between leaves the log
- * saying that everything is to be resynchronised. The log is read once: what
- * this target has done since, it knows better.
+ *	CLEAN	the log has it clean: nothing may be written
+ *	MARKED	the log has it dirty, but writes still go by the worker
+ *	OPEN	the log has it dirty: writes are sent from map
+ *	CLOSED	it is being recovered, repaired or compared: writes wait
+ *
+ *	          first write: mark, flush the log
+ *	   CLEAN ----------------------------------> OPEN <---+
+ *	     ^                                       |  |     | reopen
+ *	     |  flush the legs, clear     idle, or   |  |     |
+ *	     +---------------- MARKED <--------------+  +-> CLOSED
+ *	                       |    suspended                 ^  close
+ *	                       +----------------------------- +
+ *
+ * Map takes a region with one atomic operation if it is OPEN. Any other write is
+ * deferred to the worker, which marks all regions of a batch, flushes the log
+ * once, and opens them. So a second write that finds its region on the way to
+ * OPEN waits for the same flush. What is not CLEAN has its bit in hedge->open.
+ *
+ * The worker is one work item, never run twice at a time, and only it calls the
+ * log, takes legs out or lets them in, and changes a state; map and completions
+ * only count pending writes of an OPEN region. So nothing of this needs a lock,
+ * but for the lists by which others hand things to it (hedge->region_lock).
+ *
+ * A region is cleaned when it has been idle from one sweep to the next, and only
+ * while no leg is out and none misses it: the bitmap of what a leg misses begins
+ * with all regions that are not clean (sync.c). All legs are flushed before: what
+ * a volatile cache holds is no ground for calling a region clean.
  */
 #include "hedge.h"
 
-static bool log_on_disk(const struct hedge *h)
+#define REGION_PENDING	0x00ffffff
+#define REGION_RECENT	0x01000000	/* written to since the last sweep */
+#define REGION_STATE	0x30000000
+#define REGION_CLEAN	0x00000000
+#define REGION_MARKED	0x10000000
+#define REGION_OPEN	0x20000000
+#define REGION_CLOSED	0x30000000
+
+#define SWEEP_SECONDS	5
+
+static unsigned int region_state(struct hedge *h, region_t region)
 {
-	return !strcmp(h->log->type->name, "disk");
+	return atomic_read(&h->region[region]) & REGION_STATE;
 }
 
-/* What a volatile cache of a leg holds is no ground for calling it in sync. */
-static int flush_legs(struct hedge *h)
+/* Changes the state and leaves the count; the worker only. */
+static void region_set_state(struct hedge *h, region_t region,
+			     unsigned int state)
 {
-	unsigned int i;
-	int r;
+	int old = atomic_read(&h->region[region]);
 
-	for (i = 0; i < h->nr_legs; i++) {
-		r = blkdev_issue_flush(h->leg[i].dev->bdev);
-		if (r && r != -EOPNOTSUPP)
-			return r;
-	}
-	return 0;
+	while (!atomic_try_cmpxchg(&h->region[region], &old,
+				   (old & ~REGION_STATE) | state))
+		;
 }
 
 /**
- * hedge_region_in_sync - whether the log has every region in sync
+ * hedge_region_kick - have the region worker look at what there is to do
  * @h: the target
  *
- * Context: process.
+ * Context: any.
  */
-bool hedge_region_in_sync(struct hedge *h)
+void hedge_region_kick(struct hedge *h)
 {
-	return h->log->type->get_sync_count(h->log) == h->nr_regions;
+	queue_work(h->wq, &h->region_work);
 }
 
-static int read_log(struct hedge *h)
+/**
+ * hedge_region_get - count a write into an open region
+ * @h: the target
+ * @region: the region
+ *
+ * Orders what the caller reads of the legs after the count.
+ *
+ * Context: any.
+ *
+ * Return: false if the region is not open.
+ */
+bool hedge_region_get(struct hedge *h, region_t region)
 {
-	const char *name = dm_table_device_name(h->ti->table);
-	struct dm_dirty_log *log = h->log;
-	int r = log->type->resume(log);
+	int old = atomic_read(&h->region[region]);
 
-	if (r) {
-		DMERR("%s: the dirty log cannot be read: error %d", name, r);
-		return r;
+	do {
+		if ((old & REGION_STATE) != REGION_OPEN)
+			return false;
+	} while (!atomic_try_cmpxchg(&h->region[region], &old,
+				     (old | REGION_RECENT) + 1));
+	return true;
+}
+
+/**
+ * hedge_region_put - a write of a region has ended
+ * @h: the target
+ * @region: the region
+ *
+ * Context: any.
+ */
+void hedge_region_put(struct hedge *h, region_t region)
+{
+	int word = atomic_dec_return(&h->region[region]);
+
+	if (unlikely((word & (REGION_STATE | REGION_PENDING)) == REGION_CLOSED))
+		hedge_region_kick(h);
+}
+
+static void hand_over(struct hedge *h, struct bio_list *list, struct bio *bio)
+{
+	unsigned long flags;
+
+	spin_lock_irqsave(&h->region_lock, flags);
+	bio_list_add(list, bio);
+	spin_unlock_irqrestore(&h->region_lock, flags);
+	hedge_region_kick(h);
+}
+
+/**
+ * hedge_region_defer - let the worker open the regions of a write and send it
+ * @h: the target
+ * @bio: the write, device-mapper's clone
+ *
+ * Context: any.
+ */
+void hedge_region_defer(struct hedge *h, struct bio *bio)
+{
+	hand_over(h, &h->deferred, bio);
+}
+
+/**
+ * hedge_region_end - let the worker decide how a write ends
+ * @h: the target
+ * @bio: the write, of which all clones have ended
+ *
+ * Context: any.
+ */
+void hedge_region_end(struct hedge *h, struct bio *bio)
+{
+	hand_over(h, &h->ended, bio);
+}
+
+static struct bio_list take(struct hedge *h, struct bio_list *list)
+{
+	struct bio_list taken;
+
+	spin_lock_irq(&h->region_lock);
+	taken = *list;
+	bio_list_init(list);
+	spin_unlock_irq(&h->region_lock);
+	return taken;
+}
+
+static int flush_log(struct hedge *h)
+{
+	int r = h->log->type->flush(h->log);
+
+	if (r && !h->log_failed)
+		DMERR("%s: the dirty log cannot be written: error %d",
+		      dm_table_device_name(h->ti->table), r);
+	h->log_failed = r;
+	return r;
+}
+
+/**
+ * hedge_region_flush_legs - make durable what was written to the live legs
+ * @h: the target
+ *
+ * A leg that cannot be flushed goes out.
+ *
+ * Context: the region worker, or while there is no I/O. May sleep.
+ *
+ * Return: 0, or a negative error if a leg could not be flushed.
+ */
+int hedge_region_flush_legs(struct hedge *h)
+{
+	unsigned long live = h->live;
+	int r, error = 0;
+	unsigned int i;
+
+	for_each_set_bit(i, &live, h->nr_legs) {
+		r = blkdev_issue_flush(h->leg[i].dev->bdev);
+		if (!r || r == -EOPNOTSUPP)
+			continue;
+		error = r;
+		hedge_sync_out(&h->leg[i], HEDGE_FLUSH_FAILED);
 	}
-	if (!hedge_region_in_sync(h)) {
-		DMERR("%s: the log has %llu of %llu regions in sync", name,
-		      (u64)log->type->get_sync_count(log), (u64)h->nr_regions);
-		DMERR("%s: the legs would need a resync, which is not supported",
-		      name);
-		DMERR("%s: make them equal, and start with a new log and nosync",
-		      name);
-		return -EINVAL;
+	return error;
+}
+
+static void mark(struct hedge *h, region_t region)
+{
+	h->log->type->mark_region(h->log, region);
+	__set_bit(region, h->open);
+}
+
+static bool in_sync(struct hedge *h, region_t region)
+{
+	return h->log->type->in_sync(h->log, region, 1) == 1;
+}
+
+/* Takes idle regions from map's hands. Returns whether there were some. */
+static bool sweep_idle(struct hedge *h, bool all)
+{
+	bool found = false;
+	region_t region;
+
+	for_each_set_bit(region, h->open, h->nr_regions) {
+		atomic_t *word = &h->region[region];
+		int old = atomic_read(word);
+
+		if (!(region % 4096))
+			cond_resched();
+		if ((old & REGION_STATE) == REGION_CLOSED ||
+		    !in_sync(h, region))
+			continue;
+		if (!all && old & REGION_RECENT) {
+			atomic_andnot(REGION_RECENT, word);
+			continue;
+		}
+		if ((old & REGION_STATE) != REGION_OPEN)
+			found = true;
+		else if (!(old & REGION_PENDING) &&
+			 atomic_cmpxchg(word, old, REGION_MARKED) == old)
+			found = true;
 	}
-	h->log_read = true;
+	return found;
+}
+
+/* Cleans what nobody has written to since the last sweep, or @all there is. */
+static void sweep(struct hedge *h, bool all)
+{
+	region_t region;
+
+	if (h->live != BIT(h->nr_legs) - 1)
+		return;
+	if (!sweep_idle(h, all))
+		return;
+	if (hedge_region_flush_legs(h))
+		return;
+	for_each_set_bit(region, h->open, h->nr_regions) {
+		unsigned int state = region_state(h, region);
+
+		if (state == REGION_OPEN || state == REGION_CLOSED ||
+		    !in_sync(h, region))
+			continue;
+		h->log->type->clear_region(h->log, region);
+		atomic_set(&h->region[region], REGION_CLEAN);
+		__clear_bit(region, h->open);
+	}
+	flush_log(h);
+}
+
+static bool any_closed(struct hedge *h, region_t first, region_t nr)
+{
+	region_t region;
+
+	for (region = first; region < first + nr; region++)
+		if (region_state(h, region) == REGION_CLOSED)
+			return true;
+	return false;
+}
+
+/* Marks what is clean. Returns whether something was. */
+static bool mark_clean(struct hedge *h, region_t first, region_t nr)
+{
+	bool marked = false;
+	region_t region;
+
+	for (region = first; region < first + nr; region++) {
+		if (region_state(h, region) != REGION_CLEAN)
+			continue;
+		mark(h, region);
+		marked = true;
+	}
+	return marked;
+}
+
+/* Opens a region that is marked on the log's disk, and counts a write into it. */
+static void open_and_get(struct hedge *h, region_t region)
+{
+	if (region_state(h, region) == REGION_OPEN) {
+		atomic_inc(&h->region[region]);
+		atomic_or(REGION_RECENT, &h->region[region]);
+		return;
+	}
+	hedge_sync_opened(h, region);
+	atomic_set(&h->region[region], REGION_OPEN | REGION_RECENT | 1);
+}
+
+/* Opens the regions of deferred writes with one flush of the log. */
+static void open_deferred(struct hedge *h)
+{
+	struct bio_list deferred = take(h, &h->deferred);
+	struct bio_list ready = BIO_EMPTY_LIST;
+	region_t first, nr, region;
+	bool marked = false;
+	struct bio *bio;
+	int r = 0;
+
+	while ((bio = bio_list_pop(&deferred))) {
+		hedge_write_regions(h, bio, &first, &nr);
+		if (any_closed(h, first, nr)) {
+			bio_list_add(&h->blocked, bio);
+			continue;
+		}
+		marked |= mark_clean(h, first, nr);
+		bio_list_add(&ready, bio);
+	}
+	if (bio_list_empty(&ready))
+		return;
+	if (marked)
+		r = flush_log(h);
+	hedge_sync_record(h);
+	while ((bio = bio_list_pop(&ready))) {
+		/* Without handle_errors writes go on, as dm-mirror has it. */
+		if (r && h->handle_errors) {
+			hedge_write_log_failed(h, bio);
+			continue;
+		}
+		hedge_write_regions(h, bio, &first, &nr);
+		for (region = first; region < first + nr; region++)
+			open_and_get(h, region);
+		hedge_write_send(h, bio);
+	}
+}
+
+/**
+ * hedge_region_close - keep writes out of a region
+ * @h: the target
+ * @region: the region
+ *
+ * The log has it dirty afterwards. Writes that are pending go on.
+ *
+ * Context: the region worker. May sleep.
+ *
+ * Return: 0, or a negative error if the log could not be written.
+ */
+int hedge_region_close(struct hedge *h, region_t region)
+{
+	int r;
+
+	if (region_state(h, region) == REGION_CLEAN) {
+		mark(h, region);
+		r = flush_log(h);
+		if (r)
+			return r;
+		hedge_sync_opened(h, region);
+	}
+	hedge_sync_record(h);
+	region_set_state(h, region, REGION_CLOSED);
 	return 0;
 }
 
 /**
- * hedge_region_start - read the log, and mark it for the time of running
+ * hedge_region_drained - whether no write is pending in a closed region
  * @h: the target
+ * @region: the region
+ *
+ * Context: any.
+ */
+bool hedge_region_drained(struct hedge *h, region_t region)
+{
+	return !(atomic_read(&h->region[region]) & REGION_PENDING);
+}
+
+/**
+ * hedge_region_reopen - let writes into a closed region again
+ * @h: the target
+ * @region: the region
+ *
+ * Context: the region worker.
+ */
+void hedge_region_reopen(struct hedge *h, region_t region)
+{
+	region_set_state(h, region, REGION_OPEN);
+	spin_lock_irq(&h->region_lock);
+	bio_list_merge(&h->deferred, &h->blocked);
+	bio_list_init(&h->blocked);
+	spin_unlock_irq(&h->region_lock);
+}
+
+static void region_work(struct work_struct *work)
+{
+	struct hedge *h = container_of(work, struct hedge, region_work);
+	unsigned int noio = memalloc_noio_save();
+	struct bio_list ended;
+	struct bio *bio;
+
+	do {
+		hedge_sync_requests(h);
+		ended = take(h, &h->ended);
+		while ((bio = bio_list_pop(&ended)))
+			hedge_write_ended(h, bio);
+		hedge_sync_record(h);
+		if (xchg(&h->sweep_due, false)) {
+			sweep(h, false);
+			hedge_sync_complete(h);
+			hedge_recover_again(h);
+		}
+		open_deferred(h);
+	} while (hedge_recover_step(h));
+	memalloc_noio_restore(noio);
+}
+
+static void sweep_work(struct work_struct *work)
+{
+	struct hedge *h = container_of(to_delayed_work(work), struct hedge,
+				       sweep);
+
+	WRITE_ONCE(h->sweep_due, true);
+	hedge_region_kick(h);
+	queue_delayed_work(h->wq, &h->sweep, SWEEP_SECONDS * HZ);
+}
+
+/**
+ * hedge_region_init - make the table of regions
+ * @h: the target, with its log
+ *
+ * Context: process. May sleep.
+ *
+ * Return: 0 or -ENOMEM; hedge_region_exit() is due in both cases.
+ */
+int hedge_region_init(struct hedge *h)
+{
+	INIT_WORK(&h->region_work, region_work);
+	INIT_DELAYED_WORK(&h->sweep, sweep_work);
+	h->region_shift = ilog2(h->region_size);
+	h->region = kvcalloc(h->nr_regions, sizeof(*h->region), GFP_KERNEL);
+	h->open = kvcalloc(BITS_TO_LONGS(h->nr_regions), sizeof(long),
+			   GFP_KERNEL);
+	return h->region && h->open ? 0 : -ENOMEM;
+}
+
+/**
+ * hedge_region_exit - undo hedge_region_init()
+ * @h: the target
+ *
+ * Context: process. May sleep.
+ */
+void hedge_region_exit(struct hedge *h)
+{
+	kvfree(h->region);
+	kvfree(h->open);
+}
+
+/* Takes over from the log, and from the old table, what is dirty. */
+static int regions_load(struct hedge *h)
+{
+	region_t region;
+	int r = hedge_sync_start(h);
+
+	if (r)
+		return r;
+	for (region = 0; region < h->nr_regions; region++) {
+		if (in_sync(h, region) &&
+		    h->log->type->is_clean(h->log, region) == 1)
+			continue;
+		mark(h, region);
+		hedge_sync_opened(h, region);
+		atomic_set(&h->region[region], REGION_MARKED);
+	}
+	return 0;
+}
+
+/**
+ * hedge_region_start - find out which regions are dirty
+ * @h: the target
+ *
+ * The log is read once: what this target has done since, it knows better.
  *
  * Context: process, before the target gets I/O. May sleep.
  *
@@ -78,41 +481,51 @@ static int read_log(struct hedge *h)
 int hedge_region_start(struct hedge *h)
 {
 	const char *name = dm_table_device_name(h->ti->table);
-	struct dm_dirty_log *log = h->log;
-	region_t region;
 	int r;
 
-	r = h->log_read ? 0 : read_log(h);
-	if (r || !log_on_disk(h))
+	if (h->log_read)
+		return 0;
+	r = h->log->type->resume(h->log);
+	if (r) {
+		DMERR("%s: the dirty log cannot be used: error %d", name, r);
 		return r;
-	for (region = 0; region < h->nr_regions; region++)
-		log->type->mark_region(log, region);
-	r = log->type->flush(log);
+	}
+	r = regions_load(h);
 	if (r)
+		return r;
+	r = h->log->type->flush(h->log);
+	if (r) {
 		DMERR("%s: the dirty log cannot be written: error %d", name, r);
-	return r;
+		return r;
+	}
+	h->log_read = true;
+	return 0;
 }
 
 /**
- * hedge_region_stop - clear the log, if the legs are equal
+ * hedge_region_stop - clean what can be cleaned
  * @h: the target, which gets no I/O any more
+ *
+ * What cannot is marked, so that its first write goes by the worker again.
  *
  * Context: process. May sleep.
  */
 void hedge_region_stop(struct hedge *h)
 {
-	const char *name = dm_table_device_name(h->ti->table);
-	struct dm_dirty_log *log = h->log;
+	unsigned int noio = memalloc_noio_save();
 	region_t region;
 
-	if (!log_on_disk(h))
-		return;
-	if (h->live != BIT(h->nr_legs) - 1 || h->diverged || flush_legs(h)) {
-		DMWARN("%s: the legs may differ: the log stays marked", name);
-		return;
-	}
-	for (region = 0; region < h->nr_regions; region++)
-		log->type->clear_region(log, region);
-	if (log->type->flush(log))
-		DMWARN("%s: the dirty log cannot be written", name);
+	cancel_delayed_work_sync(&h->sweep);
+	flush_work(&h->region_work);
+	sweep(h, true);
+	for_each_set_bit(region, h->open, h->nr_regions)
+		if (region_state(h, region) == REGION_OPEN)
+			region_set_state(h, region, REGION_MARKED);
+	if (h->log->type->postsuspend && h->log->type->postsuspend(h->log))
+		DMWARN("%s: the dirty log cannot be written",
+		       dm_table_device_name(h->ti->table));
+	if (!bitmap_empty(h->open, h->nr_regions))
+		DMWARN("%s: the legs may differ: the log stays marked",
+		       dm_table_device_name(h->ti->table));
+	memalloc_noio_restore(noio);
 }

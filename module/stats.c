@@ -23,6 +23,8 @@ const char * const hedge_counter_names[HEDGE_NR_COUNTERS] = {
 	[HEDGE_UNHEDGED_SYNC]	= "unhedged_sync",
 	[HEDGE_UNHEDGED_LARGE]	= "unhedged_large",
 	[HEDGE_RETRIED]		= "retried",
+	[HEDGE_REPAIRED]	= "repaired",
+	[HEDGE_MISMATCHES]	= "mismatches",
 };
 
 static unsigned long counter_raw(struct hedge *h, enum hedge_counter counter)

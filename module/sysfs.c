@@ -99,6 +99,17 @@ static ssize_t tau_us_show(struct kobject *kobj, struct kobj_attribute *attr,
 
 static struct kobj_attribute tau_us = __ATTR_RO(tau_us);
 
+static ssize_t check_done_show(struct kobject *kobj,
+			       struct kobj_attribute *attr, char *buf)
+{
+	struct hedge *h = to_hedge(kobj);
+
+	return sysfs_emit(buf, "%llu/%llu\n",
+			  (u64)READ_ONCE(h->check.next), (u64)h->nr_regions);
+}
+
+static struct kobj_attribute check_done = __ATTR_RO(check_done);
+
 static struct attribute *hedge_attrs[] = {
 	&knob_policy.attr, &knob_copies.attr, &knob_copies_to.attr,
 	&knob_cancel.attr, &knob_timeout_us.attr, &knob_timeout_from.attr,
@@ -106,7 +117,7 @@ static struct attribute *hedge_attrs[] = {
 	&knob_choices.attr, &knob_queue.attr, &knob_replicate.attr,
 	&knob_queue_depth.attr, &knob_budget_pct.attr, &knob_hedge_depth.attr,
 	&knob_rescue_us.attr, &knob_max_copy_kb.attr, &knob_bounce_mb.attr,
-	&tau_us.attr, NULL
+	&tau_us.attr, &check_done.attr, NULL
 };
 
 static ssize_t counter_show(struct kobject *kobj, struct kobj_attribute *attr,
@@ -130,6 +141,8 @@ COUNTER(unhedged_memory);
 COUNTER(unhedged_sync);
 COUNTER(unhedged_large);
 COUNTER(retried);
+COUNTER(repaired);
+COUNTER(mismatches);
 
 static struct attribute *counter_attrs[] = {
 	&counter_reads.attr, &counter_copies.attr, &counter_extra.attr,
@@ -137,7 +150,8 @@ static struct attribute *counter_attrs[] = {
 	&counter_cancelled.attr, &counter_moved.attr, &counter_rescued.attr,
 	&counter_unhedged_budget.attr, &counter_unhedged_memory.attr,
 	&counter_unhedged_sync.attr, &counter_unhedged_large.attr,
-	&counter_retried.attr, NULL
+	&counter_retried.attr, &counter_repaired.attr,
+	&counter_mismatches.attr, NULL
 };
 
 static ssize_t counter_show(struct kobject *kobj, struct kobj_attribute *attr,
@@ -219,12 +233,14 @@ LEG_ATTR(oldest_us, "%llu",
 	 div_u64(hedge_leg_oldest(leg, ktime_get_ns()), NSEC_PER_USEC));
 LEG_ATTR(reads, "%lu", hedge_leg_reads(leg));
 LEG_ATTR(errors, "%lu", hedge_leg_errors(leg));
+LEG_ATTR(missed, "%llu", (unsigned long long)READ_ONCE(leg->nr_missed));
 
 static struct attribute *leg_attrs[] = {
 	&leg_device.attr, &leg_state.attr, &leg_stalled.attr,
 	&leg_weight.attr, &leg_hedge_weight.attr, &leg_timeout_us.attr,
 	&leg_inflight.attr, &leg_queued.attr, &leg_latency_us.attr,
-	&leg_oldest_us.attr, &leg_reads.attr, &leg_errors.attr, NULL
+	&leg_oldest_us.attr, &leg_reads.attr, &leg_errors.attr,
+	&leg_missed.attr, NULL
 };
 
 /*

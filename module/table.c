@@ -66,6 +66,7 @@ static int parse_log_args(struct hedge *h, unsigned int argc, char **argv)
 		return r;
 	if (argc == 2 && strcmp(argv[1], "sync") && strcmp(argv[1], "nosync"))
 		return refuse(h, argv[1], "Expected sync or nosync");
+	h->sync = argc == 2 && !strcmp(argv[1], "sync");
 	return 0;
 }
 
@@ -98,9 +99,6 @@ static int parse_log(struct hedge *h, struct dm_arg_set *as)
 			      "The dirty log cannot be made: see the kernel log");
 	dm_consume_args(as, nr);
 	h->nr_regions = dm_sector_div_up(h->ti->len, h->region_size);
-	if (!strcmp(type, "core") && !hedge_region_in_sync(h))
-		return refuse(h, NULL,
-			      "The legs would need a resync, which is not supported: make them equal and use nosync");
 	return 0;
 }
 

@@ -17,6 +17,9 @@ static void hedge_free(struct hedge *h)
 {
 	unsigned int i;
 
+	/* Its last callback kicks the region worker. */
+	hedge_recover_exit(h);
+	hedge_check_exit(h);
 	/* Completions and timers end inside RCU read sections. */
 	if (h->shards)
 		hedge_clock_stop(h);
@@ -28,6 +31,8 @@ static void hedge_free(struct hedge *h)
 	if (h->shards)
 		hedge_bounce_drain(h);
 	free_percpu(h->shards);
+	hedge_sync_exit(h);
+	hedge_region_exit(h);
 	hedge_table_put(h);
 	kfree(rcu_dereference_protected(h->conf, true));
 	kfree(h);
@@ -47,10 +52,14 @@ static struct hedge *hedge_alloc(struct dm_target *ti, unsigned int nr_legs)
 	mutex_init(&h->tick_mutex);
 	init_waitqueue_head(&h->drained);
 	spin_lock_init(&h->wait_lock);
+	spin_lock_init(&h->region_lock);
 	INIT_LIST_HEAD(&h->tasks);
 	INIT_LIST_HEAD(&h->overdue);
 	INIT_LIST_HEAD(&h->visible);
 	bio_list_init(&h->held);
+	bio_list_init(&h->deferred);
+	bio_list_init(&h->blocked);
+	bio_list_init(&h->ended);
 	INIT_DELAYED_WORK(&h->tick, hedge_tick_work);
 	INIT_WORK(&h->event, hedge_leg_event);
 	for (i = 0; i < nr_legs; i++)
@@ -85,7 +94,8 @@ static int hedge_start(struct hedge *h)
 	unsigned int i;
 	int r;
 
-	r = shards_alloc(h);
+	r = shards_alloc(h) ?: hedge_region_init(h) ?: hedge_sync_init(h) ?:
+	    hedge_recover_init(h) ?: hedge_check_init(h);
 	for (i = 0; i < h->nr_legs && !r; i++)
 		r = hedge_leg_init(h, i);
 	if (r)
@@ -177,11 +187,15 @@ static int hedge_end_io(struct dm_target *ti, struct bio *bio,
 static void hedge_presuspend(struct dm_target *ti)
 {
 	hedge_write_release(ti->private);
+	hedge_check_stop(ti->private);
+	hedge_recover_stop(ti->private);
 }
 
 static void hedge_presuspend_undo(struct dm_target *ti)
 {
 	hedge_write_unrelease(ti->private);
+	hedge_recover_start(ti->private);
+	hedge_check_resume(ti->private);
 }
 
 static void hedge_postsuspend(struct dm_target *ti)
@@ -197,9 +211,7 @@ static void hedge_postsuspend(struct dm_target *ti)
 
 static int hedge_preresume(struct dm_target *ti)
 {
-	int r = hedge_leg_inherit(ti->private);
-
-	return r ?: hedge_region_start(ti->private);
+	return hedge_region_start(ti->private);
 }
 
 static void hedge_resume(struct dm_target *ti)
@@ -209,6 +221,9 @@ static void hedge_resume(struct dm_target *ti)
 	hedge_write_unrelease(h);
 	hedge_sysfs_add(h);
 	queue_delayed_work(h->wq, &h->tick, HZ);
+	queue_delayed_work(h->wq, &h->sweep, 0);
+	hedge_recover_start(h);
+	hedge_check_resume(h);
 }
 
 static int hedge_iterate_devices(struct dm_target *ti,

@@ -6,14 +6,20 @@
  * as the parent ends last. So a write allocates nothing of its own and cannot
  * want for memory half way. The parent is ended when all legs have answered.
  *
- * A write that worked on some legs and not on others takes the legs where it
- * failed out before it is acknowledged, whatever the error was: the legs differ
- * now. One that failed everywhere is an error, and the legs may differ too. A
- * discard that failed leaves nothing behind that anybody may rely on, so it
- * takes no leg out.
+ * A write counts as pending in each region that it touches (region.c) from before
+ * it chooses its legs until it ends or is held. If its one region is open it is
+ * sent from map; else the region worker opens its regions and sends it.
+ *
+ * It is acknowledged at once if it worked everywhere and went to all legs that are
+ * on record as full. All other ends are the region worker's to decide. A write that
+ * worked on some legs and not on others takes the legs where it failed out, whatever
+ * the error was: the legs differ now; that is put on record, then the write is
+ * acknowledged. One that worked on no full leg is an error, and its regions are to
+ * be resynced from the default leg. A discard that failed leaves nothing behind
+ * that anybody may rely on, so it takes no leg out.
  *
  * With handle_errors and without keep_log, writes that a leg lacks are held until
- * the table is reloaded, as dm-mirror does.
+ * the table is reloaded, as dm-mirror does, or the leg comes back.
  */
 #include "hedge.h"
 
@@ -21,6 +27,8 @@
  * struct hedge_write - a write; a struct bio for each leg follows it
  * @hedge: the target
  * @parent: the bio to end
+ * @first: its first region
+ * @nr: how many regions it touches, 0 for a flush
  * @pending: clones that have not ended
  * @sent: bit for each leg that it goes to
  * @failed: bit for each leg on which it failed
@@ -29,6 +37,8 @@
 struct hedge_write {
 	struct hedge *hedge;
 	struct bio *parent;
+	region_t first;
+	region_t nr;
 	atomic_t pending;
 	unsigned long sent;
 	unsigned long failed;
@@ -100,6 +110,29 @@ void hedge_write_release(struct hedge *h)
 }
 
 /**
+ * hedge_write_unhold - send the writes that are held
+ * @h: the target, of which no leg is out any more
+ *
+ * Those that some legs have already are sent to all again: they were not
+ * acknowledged.
+ *
+ * Context: process.
+ */
+void hedge_write_unhold(struct hedge *h)
+{
+	struct bio_list held;
+	struct bio *bio;
+
+	spin_lock_irq(&h->wait_lock);
+	held = h->held;
+	bio_list_init(&h->held);
+	h->nr_held = 0;
+	spin_unlock_irq(&h->wait_lock);
+	while ((bio = bio_list_pop(&held)))
+		hedge_region_defer(h, bio);
+}
+
+/**
  * hedge_write_unrelease - hold writes again where that is due
  * @h: the target, which is running again
  *
@@ -118,50 +151,100 @@ static bool holds(const struct hedge *h)
 	       READ_ONCE(h->live) != BIT(h->nr_legs) - 1;
 }
 
-/* Whether a write that failed somewhere may have left the legs different. */
-static bool diverges(const struct hedge_write *w)
+/* Whether a discard failed: nobody may rely on what it left behind. */
+static bool is_discard(const struct bio *bio)
 {
-	switch (bio_op(w->parent)) {
-	case REQ_OP_DISCARD:
-	case REQ_OP_SECURE_ERASE:
-		return false;
-	case REQ_OP_WRITE_ZEROES:
-		return w->status != BLK_STS_NOTSUPP || w->failed != w->sent;
-	default:
-		return true;
-	}
+	return bio_op(bio) == REQ_OP_DISCARD ||
+	       bio_op(bio) == REQ_OP_SECURE_ERASE;
 }
 
-/* All legs have answered, and not all with success. Takes the parent. */
-static void write_failed(struct hedge_write *w)
+static void put_regions(struct hedge_write *w)
+{
+	region_t region;
+
+	for (region = w->first; region < w->first + w->nr; region++)
+		hedge_region_put(w->hedge, region);
+}
+
+static void finish(struct hedge_write *w, blk_status_t status)
 {
 	struct bio *parent = w->parent;
+
+	/* Before the end, which may be that of the target. */
+	put_regions(w);
+	end_write(parent, status);
+}
+
+static bool lacks_out_leg(const struct hedge_write *w)
+{
+	const struct hedge *h = w->hedge;
+
+	return ~h->live & (BIT(h->nr_legs) - 1) & ~(w->sent & ~w->failed);
+}
+
+/*
+ * Takes out the legs on which a write failed. Returns false if the write must be
+ * an error: no leg on which it worked holds everything else.
+ */
+static bool legs_out(struct hedge_write *w)
+{
 	struct hedge *h = w->hedge;
-	bool flush = !parent->bi_iter.bi_size;
+	bool flush = !w->nr;
 	unsigned int i;
 
-	if (!diverges(w)) {
-		end_write(parent, w->status);
-		return;
-	}
-	/* A leg that cannot write zeroes is not a leg that has failed. */
-	if (w->failed == w->sent || w->status == BLK_STS_NOTSUPP) {
-		WRITE_ONCE(h->diverged, true);
-		end_write(parent, w->status);
-		return;
-	}
+	if (!(w->sent & ~w->failed & h->live & ~h->partial))
+		return false;
 	for_each_set_bit(i, &w->failed, h->nr_legs)
-		hedge_leg_out(&h->leg[i], flush ? HEDGE_FLUSH_FAILED :
-						  HEDGE_WRITE_FAILED);
-	/* Another write may have taken out the legs on which this one worked. */
-	if (!(w->sent & ~w->failed & READ_ONCE(h->live))) {
-		WRITE_ONCE(h->diverged, true);
-		end_write(parent, w->status);
-	} else if (holds(h)) {
-		hold(h, parent);
-	} else {
-		end_write(parent, BLK_STS_OK);
+		hedge_sync_out(&h->leg[i], flush ? HEDGE_FLUSH_FAILED :
+						   HEDGE_WRITE_FAILED);
+	return true;
+}
+
+/**
+ * hedge_write_ended - decide how a write ends
+ * @h: the target
+ * @bio: the write, of which all clones have ended; gone when this returns, or
+ *       held
+ *
+ * Context: the region worker. May sleep.
+ */
+void hedge_write_ended(struct hedge *h, struct bio *bio)
+{
+	struct hedge_write *w = dm_per_bio_data(bio, h->ti->per_io_data_size);
+
+	if (w->failed && is_discard(bio)) {
+		finish(w, w->status);
+		return;
 	}
+	if (w->failed && w->status == BLK_STS_NOTSUPP &&
+	    bio_op(bio) == REQ_OP_WRITE_ZEROES) {
+		/* A leg that cannot write zeroes is not a leg that has failed. */
+		if (w->failed != w->sent)
+			hedge_sync_diverged(h, w->first, w->nr);
+		hedge_sync_record(h);
+		finish(w, w->status);
+		return;
+	}
+	if (w->failed && !legs_out(w)) {
+		hedge_sync_diverged(h, w->first, w->nr);
+		hedge_sync_record(h);
+		finish(w, w->status);
+		return;
+	}
+	hedge_sync_record(h);
+	if (holds(h) && lacks_out_leg(w)) {
+		put_regions(w);
+		hold(h, bio);
+		return;
+	}
+	finish(w, BLK_STS_OK);
+}
+
+/* A write that no leg lacks, of those that are on record as full, just ends. */
+static bool ends_well(const struct hedge_write *w)
+{
+	return !w->failed && !(READ_ONCE(w->hedge->vouched) & ~w->sent) &&
+	       w->nr <= 1;
 }
 
 static void clone_endio(struct bio *clone)
@@ -172,13 +255,15 @@ static void clone_endio(struct bio *clone)
 	rcu_read_lock();
 	if (unlikely(status)) {
 		set_bit(clone - write_clone(w, 0), &w->failed);
-		WRITE_ONCE(w->status, status);
+		/* What a leg cannot do is told before what it failed to do. */
+		if (READ_ONCE(w->status) != BLK_STS_NOTSUPP)
+			WRITE_ONCE(w->status, status);
 	}
 	if (atomic_dec_and_test(&w->pending)) {
-		if (likely(!w->failed))
-			end_write(w->parent, BLK_STS_OK);
+		if (likely(ends_well(w)))
+			finish(w, BLK_STS_OK);
 		else
-			write_failed(w);
+			hedge_region_end(w->hedge, w->parent);
 	}
 	rcu_read_unlock();
 }
@@ -232,42 +317,126 @@ static void submit_all(struct hedge_write *w, struct bio *bio)
 		dm_submit_bio_remap(bio, write_clone(w, i));
 }
 
+/* Makes the clones. Returns false, and has ended the write, if that cannot be. */
+static bool prepare(struct hedge *h, struct bio *bio)
+{
+	struct hedge_write *w = dm_per_bio_data(bio, h->ti->per_io_data_size);
+
+	w->sent = hedge_sync_targets(h, w->first, w->nr);
+	w->failed = 0;
+	w->status = BLK_STS_OK;
+	if (likely(!clone_all(w, bio)))
+		return true;
+	/* Only encryption or integrity data would need memory. */
+	finish(w, BLK_STS_RESOURCE);
+	return false;
+}
+
+static void send_by_workers(struct hedge *h, struct hedge_write *w)
+{
+	unsigned long sent = w->sent;
+	unsigned int i;
+
+	for_each_set_bit(i, &sent, h->nr_legs)
+		hedge_leg_send_bio(&h->leg[i], write_clone(w, i));
+}
+
+/**
+ * hedge_write_send - send a deferred write, whose regions are open now
+ * @h: the target
+ * @bio: the write, counted in its regions
+ *
+ * The workers of the legs submit it, as a leg may be out of tags.
+ *
+ * Context: process.
+ */
+void hedge_write_send(struct hedge *h, struct bio *bio)
+{
+	struct hedge_write *w = dm_per_bio_data(bio, h->ti->per_io_data_size);
+
+	if (unlikely(holds(h))) {
+		put_regions(w);
+		hold(h, bio);
+		return;
+	}
+	if (prepare(h, bio))
+		send_by_workers(h, w);
+}
+
+/**
+ * hedge_write_log_failed - deal with a write that the log could not note
+ * @h: the target, with handle_errors
+ * @bio: the write, not counted in its regions
+ *
+ * Context: process.
+ */
+void hedge_write_log_failed(struct hedge *h, struct bio *bio)
+{
+	if (h->keep_log)
+		end_write(bio, BLK_STS_IOERR);
+	else
+		hold(h, bio);
+}
+
+/**
+ * hedge_write_regions - the regions of a write
+ * @h: the target
+ * @bio: the write
+ * @first: where the first is put
+ * @nr: where their number is put
+ */
+void hedge_write_regions(struct hedge *h, struct bio *bio, region_t *first,
+			 region_t *nr)
+{
+	struct hedge_write *w = dm_per_bio_data(bio, h->ti->per_io_data_size);
+
+	*first = w->first;
+	*nr = w->nr;
+}
+
+static void init(struct hedge *h, struct hedge_write *w, struct bio *bio)
+{
+	sector_t from = dm_target_offset(h->ti, bio->bi_iter.bi_sector);
+	unsigned int sectors = bio_sectors(bio);
+
+	w->hedge = h;
+	w->parent = bio;
+	w->first = from >> h->region_shift;
+	w->nr = 0;
+	if (sectors)
+		w->nr = ((from + sectors - 1) >> h->region_shift) - w->first +
+			1;
+}
+
 /**
  * hedge_write_map - take a write, flush, discard or write-zeroes
  * @h: the target
  * @bio: device-mapper's clone
  *
  * Context: process. Sleeps only for a tag of a leg, and not at all with
- * REQ_NOWAIT: then the workers of the legs submit.
+ * REQ_NOWAIT: then the workers of the legs submit, and a write whose region is
+ * not open ends in BLK_STS_AGAIN.
  *
  * Return: DM_MAPIO_SUBMITTED.
  */
 int hedge_write_map(struct hedge *h, struct bio *bio)
 {
 	struct hedge_write *w = dm_per_bio_data(bio, h->ti->per_io_data_size);
-	unsigned long sent;
-	unsigned int i;
+	bool nowait = bio->bi_opf & REQ_NOWAIT;
 
+	init(h, w, bio);
 	if (unlikely(holds(h))) {
 		hold(h, bio);
-		return DM_MAPIO_SUBMITTED;
+	} else if (w->nr && (w->nr > 1 || !hedge_region_get(h, w->first))) {
+		if (nowait)
+			end_write(bio, BLK_STS_AGAIN);
+		else
+			hedge_region_defer(h, bio);
+	} else if (prepare(h, bio)) {
+		if (nowait)
+			send_by_workers(h, w);
+		else
+			submit_all(w, bio);
 	}
-	w->hedge = h;
-	w->parent = bio;
-	w->sent = READ_ONCE(h->live);
-	w->failed = 0;
-	w->status = BLK_STS_OK;
-	if (unlikely(clone_all(w, bio))) {
-		/* Only encryption or integrity data would need memory. */
-		end_write(bio, BLK_STS_RESOURCE);
-		return DM_MAPIO_SUBMITTED;
-	}
-	if (!(bio->bi_opf & REQ_NOWAIT)) {
-		submit_all(w, bio);
-		return DM_MAPIO_SUBMITTED;
-	}
-	sent = w->sent;
-	for_each_set_bit(i, &sent, h->nr_legs)
-		hedge_leg_send_bio(&h->leg[i], write_clone(w, i));
 	return DM_MAPIO_SUBMITTED;
 }

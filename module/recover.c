@@ -1,0 +1,463 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Recovery: copying to partial legs what they miss, and rewriting what a leg could
+ * not read.
+ *
+ * One region is worked on at a time. It is closed, which marks it in the log; when
+ * no write is pending in it kcopyd copies from a leg that has it; then it is opened
+ * again, and the writes that waited go on:
+ *
+ *	IDLE --close--> DRAINING --no write pending--> COPYING --> COPIED --> IDLE
+ *
+ * The region worker takes each of these steps; kcopyd's callback only notes the
+ * result and wakes it. Rewrites of blocks that could not be read come first. They
+ * are copied in the same way, from a leg on which the read worked, and so under a
+ * closed region: no write can come between.
+ *
+ * A region whose source cannot be read is left out, and tried again some seconds
+ * later. A leg that cannot be written to goes out.
+ *
+ * It stops in presuspend: device-mapper does not know of kcopyd's I/O.
+ */
+#include <linux/module.h>
+
+#include "hedge.h"
+
+#define MAX_REPAIRS 64
+
+#define THROTTLE_TEXT "A percentage of time allocated for resync and check"
+DECLARE_DM_KCOPYD_THROTTLE_WITH_MODULE_PARM(resync_throttle, THROTTLE_TEXT);
+
+/**
+ * struct repair - a block that could not be read on some legs
+ * @list: in recover->repairs
+ * @sector: where it is, from the start of the target
+ * @count: its size in sectors
+ * @legs: bit for each of these legs
+ */
+struct repair {
+	struct list_head list;
+	sector_t sector;
+	sector_t count;
+	unsigned long legs;
+};
+
+static void copied(int read_error, unsigned long write_error, void *context)
+{
+	struct hedge *h = context;
+
+	h->recover.read_error = read_error;
+	h->recover.write_error = write_error;
+	/* The worker may set to it at once. */
+	smp_store_release(&h->recover.state, HEDGE_RECOVER_COPIED);
+	hedge_region_kick(h);
+}
+
+static void copy(struct hedge *h)
+{
+	struct hedge_recover *rec = &h->recover;
+	struct dm_io_region from, to[HEDGE_MAX_LEGS];
+	struct hedge_leg *leg = &h->leg[rec->source];
+	unsigned int i, nr = 0;
+
+	from.bdev = leg->dev->bdev;
+	from.sector = leg->offset + rec->sector;
+	from.count = rec->count;
+	for_each_set_bit(i, &rec->dests, h->nr_legs) {
+		leg = &h->leg[i];
+		to[nr].bdev = leg->dev->bdev;
+		to[nr].sector = leg->offset + rec->sector;
+		to[nr].count = rec->count;
+		rec->dest[nr++] = i;
+	}
+	rec->state = HEDGE_RECOVER_COPYING;
+	dm_kcopyd_copy(rec->kcopyd, &from, nr, to, 0, copied, h);
+}
+
+/* Legs that may be read in a region. */
+static unsigned long good_legs(struct hedge *h, region_t region)
+{
+	unsigned long good = h->live;
+	unsigned int i;
+
+	for_each_set_bit(i, &h->partial, h->nr_legs)
+		if (test_bit(region, h->leg[i].missed))
+			good &= ~BIT(i);
+	return good;
+}
+
+static struct repair *next_repair(struct hedge *h)
+{
+	struct hedge_recover *rec = &h->recover;
+	struct repair *repair;
+
+	spin_lock_irq(&h->region_lock);
+	repair = list_first_entry_or_null(&rec->repairs, struct repair, list);
+	if (repair) {
+		list_del(&repair->list);
+		rec->nr_repairs--;
+	}
+	spin_unlock_irq(&h->region_lock);
+	return repair;
+}
+
+static bool pick_repair(struct hedge *h)
+{
+	struct hedge_recover *rec = &h->recover;
+	unsigned long good, source;
+	struct repair *repair;
+
+	while ((repair = next_repair(h))) {
+		rec->repair = true;
+		rec->sector = repair->sector;
+		rec->count = repair->count;
+		rec->region = repair->sector >> h->region_shift;
+		good = good_legs(h, rec->region);
+		source = good & ~repair->legs;
+		rec->dests = good & repair->legs;
+		kfree(repair);
+		if (source && rec->dests) {
+			rec->source = source & BIT(h->default_leg) ?
+				      h->default_leg : __ffs(source);
+			return true;
+		}
+	}
+	return false;
+}
+
+/* The next region that a partial leg misses, or nr_regions. */
+static region_t next_missed(struct hedge *h, region_t from)
+{
+	region_t next = h->nr_regions;
+	unsigned int i;
+
+	for_each_set_bit(i, &h->partial, h->nr_legs)
+		next = min_t(region_t, next,
+			     find_next_bit(h->leg[i].missed, h->nr_regions,
+					   from));
+	return next;
+}
+
+static bool pick_missed(struct hedge *h)
+{
+	struct hedge_recover *rec = &h->recover;
+	region_t region;
+	unsigned int i;
+
+	if (!h->partial)
+		return false;
+	region = next_missed(h, rec->next);
+	if (region >= h->nr_regions && !rec->failed)
+		region = next_missed(h, 0);
+	if (region >= h->nr_regions)
+		return false;
+	rec->repair = false;
+	rec->region = region;
+	rec->sector = (sector_t)region << h->region_shift;
+	rec->count = min_t(sector_t, h->region_size,
+			   h->ti->len - rec->sector);
+	rec->source = h->default_leg;
+	rec->dests = 0;
+	for_each_set_bit(i, &h->partial, h->nr_legs)
+		if (test_bit(region, h->leg[i].missed))
+			rec->dests |= BIT(i);
+	rec->next = region + 1;
+	return true;
+}
+
+/* The region that the check wants for itself. */
+static bool pick_borrowed(struct hedge *h)
+{
+	struct hedge_recover *rec = &h->recover;
+	s64 wanted;
+
+	spin_lock_irq(&h->region_lock);
+	wanted = rec->wanted;
+	rec->wanted = -1;
+	spin_unlock_irq(&h->region_lock);
+	rec->borrowed = wanted >= 0;
+	if (rec->borrowed)
+		rec->region = wanted;
+	return rec->borrowed;
+}
+
+/* Begins with the next block or region. Returns false if there is none. */
+static bool begin(struct hedge *h)
+{
+	struct hedge_recover *rec = &h->recover;
+	bool stopped;
+
+	spin_lock_irq(&h->region_lock);
+	stopped = rec->stopped;
+	if (!stopped)
+		rec->state = HEDGE_RECOVER_DRAINING;
+	spin_unlock_irq(&h->region_lock);
+	if (stopped)
+		return false;
+	if (pick_borrowed(h) || pick_repair(h) || pick_missed(h)) {
+		if (!hedge_region_close(h, rec->region))
+			return true;
+		rec->failed = true;
+		/* Without a log to mark it in nothing may be rewritten. */
+		if (rec->borrowed)
+			hedge_check_closed(h, false);
+	}
+	return false;
+}
+
+static void rest(struct hedge *h)
+{
+	spin_lock_irq(&h->region_lock);
+	h->recover.state = HEDGE_RECOVER_IDLE;
+	spin_unlock_irq(&h->region_lock);
+	wake_up(&h->recover.idle);
+}
+
+/* Legs that the copy could not be written to go out. */
+static void take_out(struct hedge *h, unsigned long legs)
+{
+	unsigned int i;
+
+	for_each_set_bit(i, &legs, h->nr_legs)
+		hedge_sync_out(&h->leg[i], HEDGE_SYNC_FAILED);
+}
+
+/* The legs that kcopyd could not write to. */
+static unsigned long failed_dests(struct hedge_recover *rec)
+{
+	unsigned long legs = 0;
+	unsigned int i;
+
+	for_each_set_bit(i, &rec->write_error, hweight_long(rec->dests))
+		legs |= BIT(rec->dest[i]);
+	return legs;
+}
+
+static void finish(struct hedge *h)
+{
+	struct hedge_recover *rec = &h->recover;
+
+	if (rec->borrowed) {
+		take_out(h, rec->write_error);
+	} else if (rec->read_error) {
+		hedge_leg_health(&h->leg[rec->source], HEDGE_READ_FAILED);
+		rec->failed = true;
+		DMERR_LIMIT("%s: sector %llu of leg %u cannot be read for recovery",
+			    dm_table_device_name(h->ti->table),
+			    (unsigned long long)rec->sector, rec->source);
+	} else if (rec->write_error) {
+		take_out(h, failed_dests(rec));
+	} else if (rec->repair) {
+		hedge_count(h, HEDGE_REPAIRED);
+	} else if (h->live & BIT(rec->source)) {
+		/* A leg that went out meanwhile misses what comes from now on. */
+		hedge_sync_copied(h, rec->region, rec->dests & h->live);
+	}
+	hedge_sync_record(h);
+	hedge_region_reopen(h, rec->region);
+	rest(h);
+}
+
+/**
+ * hedge_recover_step - go on with recovery as far as it goes
+ * @h: the target
+ *
+ * Context: the region worker. May sleep.
+ *
+ * Return: true if a region was opened again, for which writes may wait.
+ */
+bool hedge_recover_step(struct hedge *h)
+{
+	struct hedge_recover *rec = &h->recover;
+
+	/* Pairs with the release by kcopyd's callback and by the check. */
+	switch (smp_load_acquire(&rec->state)) {
+	case HEDGE_RECOVER_COPIED:
+		finish(h);
+		return true;
+	case HEDGE_RECOVER_COPYING:
+		return false;
+	case HEDGE_RECOVER_IDLE:
+		if (!begin(h)) {
+			rest(h);
+			return false;
+		}
+		fallthrough;
+	case HEDGE_RECOVER_DRAINING:
+		if (!hedge_region_drained(h, rec->region))
+			return false;
+		if (rec->borrowed) {
+			rec->state = HEDGE_RECOVER_COPYING;
+			hedge_check_closed(h, true);
+		} else {
+			copy(h);
+		}
+		return false;
+	}
+	return false;
+}
+
+/**
+ * hedge_recover_again - look at all regions again
+ * @h: the target
+ *
+ * Context: the region worker, or before the target gets I/O.
+ */
+void hedge_recover_again(struct hedge *h)
+{
+	h->recover.next = 0;
+	h->recover.failed = false;
+}
+
+/**
+ * hedge_recover_repair - rewrite what a read found unreadable on some legs
+ * @r: the read, which got its data from another leg in the end
+ *
+ * Without memory for a note of it nothing is done: the next read tries again.
+ *
+ * Context: any. The read's parent has not ended.
+ */
+void hedge_recover_repair(struct hedge_read *r)
+{
+	struct hedge *h = r->hedge;
+	struct hedge_recover *rec = &h->recover;
+	struct repair *repair;
+	unsigned long flags;
+
+	if (r->opf & REQ_RAHEAD || r->nowait ||
+	    READ_ONCE(rec->nr_repairs) >= MAX_REPAIRS)
+		return;
+	repair = kmalloc(sizeof(*repair), GFP_NOWAIT | __GFP_NOWARN);
+	if (!repair)
+		return;
+	repair->sector = dm_target_offset(h->ti, r->iter.bi_sector);
+	repair->count = r->iter.bi_size >> SECTOR_SHIFT;
+	repair->legs = r->failed;
+	spin_lock_irqsave(&h->region_lock, flags);
+	if (rec->stopped) {
+		kfree(repair);
+	} else {
+		list_add_tail(&repair->list, &rec->repairs);
+		rec->nr_repairs++;
+	}
+	spin_unlock_irqrestore(&h->region_lock, flags);
+	hedge_region_kick(h);
+}
+
+/**
+ * hedge_recover_borrow - have a region closed and drained, for the check
+ * @h: the target
+ * @region: the region
+ *
+ * hedge_check_closed() tells when that is so; if it could be done,
+ * hedge_recover_return() is due.
+ *
+ * Context: process.
+ */
+void hedge_recover_borrow(struct hedge *h, region_t region)
+{
+	spin_lock_irq(&h->region_lock);
+	h->recover.wanted = region;
+	spin_unlock_irq(&h->region_lock);
+	hedge_region_kick(h);
+}
+
+/**
+ * hedge_recover_return - let the borrowed region be opened again
+ * @h: the target
+ * @failed: bit for each leg that could not be written to
+ *
+ * Context: process.
+ */
+void hedge_recover_return(struct hedge *h, unsigned long failed)
+{
+	h->recover.write_error = failed;
+	/* The worker may set to it at once. */
+	smp_store_release(&h->recover.state, HEDGE_RECOVER_COPIED);
+	hedge_region_kick(h);
+}
+
+/**
+ * hedge_recover_throttle - the share of time that resync and check may take
+ *
+ * Return: per cent, 1 to 100.
+ */
+unsigned int hedge_recover_throttle(void)
+{
+	return clamp(READ_ONCE(dm_kcopyd_throttle.throttle), 1U, 100U);
+}
+
+/**
+ * hedge_recover_start - let recovery go on
+ * @h: the target, which is running
+ *
+ * Context: process.
+ */
+void hedge_recover_start(struct hedge *h)
+{
+	spin_lock_irq(&h->region_lock);
+	h->recover.stopped = false;
+	spin_unlock_irq(&h->region_lock);
+	hedge_region_kick(h);
+}
+
+static void drop_repairs(struct hedge *h)
+{
+	struct repair *repair;
+
+	while ((repair = next_repair(h)))
+		kfree(repair);
+}
+
+/**
+ * hedge_recover_stop - finish the region at hand, and begin no other
+ * @h: the target
+ *
+ * Context: process. Sleeps for the writes of that region and for its copy.
+ */
+void hedge_recover_stop(struct hedge *h)
+{
+	spin_lock_irq(&h->region_lock);
+	h->recover.stopped = true;
+	spin_unlock_irq(&h->region_lock);
+	wait_event(h->recover.idle,
+		   READ_ONCE(h->recover.state) == HEDGE_RECOVER_IDLE);
+	drop_repairs(h);
+}
+
+/**
+ * hedge_recover_init - make what recovery needs
+ * @h: the target
+ *
+ * Context: process. May sleep.
+ *
+ * Return: 0, or a negative error; hedge_recover_exit() is due in both cases.
+ */
+int hedge_recover_init(struct hedge *h)
+{
+	struct dm_kcopyd_client *kcopyd;
+
+	init_waitqueue_head(&h->recover.idle);
+	INIT_LIST_HEAD(&h->recover.repairs);
+	h->recover.stopped = true;
+	h->recover.wanted = -1;
+	kcopyd = dm_kcopyd_client_create(&dm_kcopyd_throttle);
+	if (IS_ERR(kcopyd))
+		return PTR_ERR(kcopyd);
+	h->recover.kcopyd = kcopyd;
+	return 0;
+}
+
+/**
+ * hedge_recover_exit - undo hedge_recover_init()
+ * @h: the target, whose region worker is still there
+ *
+ * Waits for kcopyd's last callback, which wakes the worker.
+ *
+ * Context: process. May sleep.
+ */
+void hedge_recover_exit(struct hedge *h)
+{
+	if (h->recover.kcopyd)
+		dm_kcopyd_client_destroy(h->recover.kcopyd);
+}

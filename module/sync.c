@@ -1,0 +1,534 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Which legs hold which writes.
+ *
+ *	          a write, a flush, a repair or a
+ *	          copy failed, or "fail"              all copied, and flushed
+ *	   full ---------------------------> out        +-----> full
+ *	     |                                | reinstate |
+ *	     |  a write failed everywhere     v           |
+ *	     +-----------------------------> partial -----+
+ *
+ * A full leg holds every acknowledged write; there is always one. A partial leg is
+ * live too, but misses the regions that have a bit in leg->missed: it is neither
+ * read nor written there until recovery has copied them. A leg that is out is
+ * neither read nor written at all; what it misses begins with all regions that
+ * are not clean, and grows with each region that is opened. As no region is
+ * cleaned while a leg is out, a write to an open region adds nothing.
+ *
+ * At the start the log tells which regions are in sync. In the others the default
+ * leg is taken to be right, and all others miss them. A table that replaces one of
+ * the same device takes over what that one knew instead: which legs were out or
+ * partial and what they missed. A leg that is new in it misses everything.
+ *
+ * All of this changes in the region worker only (and before the target gets I/O).
+ * Map and completions read hedge->live, hedge->partial and the bitmaps without a
+ * lock. A leg's bit in missed is cleared only while its region is closed and no
+ * write is pending there, so a write that counts in its region sees it fixed. It
+ * is set before the leg becomes partial, so who sees that sees the bit.
+ *
+ * hedge->vouched are the legs that are on record as full. A write that one of them
+ * lacks is acknowledged only by the worker, after hedge_sync_record().
+ */
+#include "hedge.h"
+
+static unsigned long full_legs(const struct hedge *h)
+{
+	return h->live & ~h->partial;
+}
+
+static void choose_default(struct hedge *h)
+{
+	unsigned long full = full_legs(h);
+
+	if (!(full & BIT(h->default_leg)))
+		h->default_leg = __ffs(full);
+}
+
+static void leg_misses(struct hedge_leg *leg, region_t region)
+{
+	if (!test_and_set_bit(region, leg->missed))
+		leg->nr_missed++;
+}
+
+static bool missed_by_any(struct hedge *h, region_t region)
+{
+	unsigned int i;
+
+	for (i = 0; i < h->nr_legs; i++)
+		if (test_bit(region, h->leg[i].missed))
+			return true;
+	return false;
+}
+
+/* Has the log count a region as in sync if no leg misses it. */
+static void tell_log(struct hedge *h, region_t region)
+{
+	struct dm_dirty_log_type *type = h->log->type;
+	bool was = type->in_sync(h->log, region, 1) == 1;
+	bool is = !missed_by_any(h, region);
+
+	/* It would count a region twice that was in sync already. */
+	if (was != is)
+		type->set_region_sync(h->log, region, is);
+}
+
+/**
+ * hedge_sync_usable - legs that may serve a read
+ * @h: the target
+ * @sector: where it begins, as map got it
+ *
+ * While no leg is partial no region is looked up.
+ *
+ * Context: any.
+ *
+ * Return: bit for each leg; never empty.
+ */
+u32 hedge_sync_usable(struct hedge *h, sector_t sector)
+{
+	unsigned long usable = READ_ONCE(h->live);
+	unsigned long partial = READ_ONCE(h->partial);
+	region_t region;
+	unsigned int i;
+
+	if (likely(!partial))
+		return usable;
+	/* Pairs with the barrier in hedge_sync_diverged(). */
+	smp_rmb();
+	region = dm_target_offset(h->ti, sector) >> h->region_shift;
+	for_each_set_bit(i, &partial, h->nr_legs)
+		if (test_bit(region, h->leg[i].missed))
+			usable &= ~BIT(i);
+	/* Both masks may have changed between the two looks at them. */
+	return usable ?: BIT(READ_ONCE(h->default_leg));
+}
+
+/**
+ * hedge_sync_targets - legs that a write goes to
+ * @h: the target
+ * @first: its first region, in which it counts
+ * @nr: how many; 0 for a flush
+ *
+ * A write of many regions goes to partial legs as well: it does no harm in those
+ * that they miss.
+ *
+ * Context: any.
+ *
+ * Return: bit for each leg.
+ */
+u32 hedge_sync_targets(struct hedge *h, region_t first, region_t nr)
+{
+	unsigned long targets = READ_ONCE(h->live);
+	unsigned long partial = READ_ONCE(h->partial);
+	unsigned int i;
+
+	if (likely(!partial) || nr != 1)
+		return targets;
+	/* Pairs with the barrier in hedge_sync_diverged(). */
+	smp_rmb();
+	for_each_set_bit(i, &partial, h->nr_legs)
+		if (test_bit(first, h->leg[i].missed))
+			targets &= ~BIT(i);
+	return targets ?: BIT(READ_ONCE(h->default_leg));
+}
+
+/**
+ * hedge_sync_out - take a leg out: it lacks a write that others have
+ * @leg: the leg
+ * @why: what has failed on it
+ *
+ * When this returns no new read or write goes to the leg. What it lacks may be
+ * acknowledged only after hedge_sync_record().
+ *
+ * Context: the region worker.
+ *
+ * Return: false if no other leg holds everything; then it stays.
+ */
+bool hedge_sync_out(struct hedge_leg *leg, enum hedge_health why)
+{
+	struct hedge *h = leg->hedge;
+	region_t region;
+
+	hedge_leg_health(leg, why);
+	if (!(h->live & BIT(leg->index)))
+		return true;
+	if (!(full_legs(h) & ~BIT(leg->index)))
+		return false;
+	spin_lock_irq(&h->wait_lock);
+	WRITE_ONCE(h->live, h->live & ~BIT(leg->index));
+	spin_unlock_irq(&h->wait_lock);
+	WRITE_ONCE(h->partial, h->partial & ~BIT(leg->index));
+	choose_default(h);
+	for_each_set_bit(region, h->open, h->nr_regions) {
+		leg_misses(leg, region);
+		tell_log(h, region);
+	}
+	DMERR("%s: leg %u (%s) is out", dm_table_device_name(h->ti->table),
+	      leg->index, leg->dev->name);
+	hedge_leg_changed(leg);
+	if (READ_ONCE(h->waiting))
+		hedge_wait_dispatch(h);
+	return true;
+}
+
+/**
+ * hedge_sync_opened - a region that was not open is going to be written to
+ * @h: the target
+ * @region: the region
+ *
+ * Context: the region worker.
+ */
+void hedge_sync_opened(struct hedge *h, region_t region)
+{
+	unsigned long out = ~h->live & (BIT(h->nr_legs) - 1);
+	unsigned int i;
+
+	if (likely(!out))
+		return;
+	for_each_set_bit(i, &out, h->nr_legs)
+		leg_misses(&h->leg[i], region);
+	tell_log(h, region);
+}
+
+/**
+ * hedge_sync_diverged - the legs may differ, and no write says which is right
+ * @h: the target
+ * @first: the first region
+ * @nr: how many
+ *
+ * The default leg is taken to be right. When this returns no new read goes to
+ * another leg there.
+ *
+ * Context: the region worker.
+ */
+void hedge_sync_diverged(struct hedge *h, region_t first, region_t nr)
+{
+	region_t region;
+	unsigned int i;
+
+	/* A flush that failed everywhere: nothing was cleaned on its account. */
+	if (!nr)
+		return;
+	for (region = first; region < first + nr; region++) {
+		for (i = 0; i < h->nr_legs; i++)
+			if (i != h->default_leg)
+				leg_misses(&h->leg[i], region);
+		tell_log(h, region);
+	}
+	/* Pairs with the barrier in hedge_sync_usable(). */
+	smp_wmb();
+	WRITE_ONCE(h->partial, h->live & ~BIT(h->default_leg));
+	hedge_recover_again(h);
+}
+
+/**
+ * hedge_sync_record - put on record which legs hold every write
+ * @h: the target
+ *
+ * A leg that has become full is vouched for before it is on record, and one that
+ * is not any more until after, so that there is no moment at which a write that
+ * it lacks is acknowledged against the record.
+ *
+ * Context: the region worker. May sleep.
+ */
+void hedge_sync_record(struct hedge *h)
+{
+	if (likely(h->vouched == full_legs(h)))
+		return;
+	WRITE_ONCE(h->vouched, h->vouched | full_legs(h));
+	WRITE_ONCE(h->vouched, full_legs(h));
+}
+
+/**
+ * hedge_sync_complete - let partial legs that miss nothing any more become full
+ * @h: the target
+ *
+ * Context: the region worker. May sleep.
+ */
+void hedge_sync_complete(struct hedge *h)
+{
+	unsigned long whole = 0;
+	unsigned int i;
+
+	for_each_set_bit(i, &h->partial, h->nr_legs)
+		if (!h->leg[i].nr_missed)
+			whole |= BIT(i);
+	if (!whole || hedge_region_flush_legs(h))
+		return;
+	WRITE_ONCE(h->partial, h->partial & ~whole);
+	hedge_sync_record(h);
+	for_each_set_bit(i, &whole, h->nr_legs) {
+		DMINFO("%s: leg %u (%s) is in sync",
+		       dm_table_device_name(h->ti->table), i,
+		       h->leg[i].dev->name);
+		hedge_leg_changed(&h->leg[i]);
+	}
+	if (READ_ONCE(h->waiting))
+		hedge_wait_dispatch(h);
+}
+
+/**
+ * hedge_sync_copied - a region was copied to legs that missed it
+ * @h: the target
+ * @region: the region, which is closed
+ * @legs: bit for each of these legs
+ *
+ * Context: the region worker. May sleep.
+ */
+void hedge_sync_copied(struct hedge *h, region_t region, unsigned long legs)
+{
+	unsigned int i;
+
+	for_each_set_bit(i, &legs, h->nr_legs)
+		if (test_and_clear_bit(region, h->leg[i].missed))
+			h->leg[i].nr_missed--;
+	tell_log(h, region);
+	hedge_sync_complete(h);
+}
+
+/**
+ * hedge_sync_request - ask for a leg to be taken out, or to come back
+ * @h: the target
+ * @leg: the leg
+ * @fail: which of both
+ *
+ * Context: any. The region worker does it.
+ *
+ * Return: 0, or -EINVAL if that cannot be.
+ */
+int hedge_sync_request(struct hedge *h, unsigned int leg, bool fail)
+{
+	const char *name = dm_table_device_name(h->ti->table);
+	unsigned long live = READ_ONCE(h->live);
+
+	if (fail && !(live & BIT(leg))) {
+		DMERR("%s: leg %u is out already", name, leg);
+		return -EINVAL;
+	}
+	if (fail && !(live & ~READ_ONCE(h->partial) & ~BIT(leg))) {
+		DMERR("%s: leg %u is the only one that holds everything", name,
+		      leg);
+		return -EINVAL;
+	}
+	if (!fail && live & BIT(leg)) {
+		DMERR("%s: leg %u is not out", name, leg);
+		return -EINVAL;
+	}
+	set_bit(leg, fail ? &h->to_fail : &h->to_reinstate);
+	hedge_region_kick(h);
+	return 0;
+}
+
+/* What is in flight to it drains as its regions are closed to be copied. */
+static void reinstate(struct hedge_leg *leg)
+{
+	struct hedge *h = leg->hedge;
+
+	if (h->live & BIT(leg->index))
+		return;
+	leg->health = 0;
+	WRITE_ONCE(h->partial, h->partial | BIT(leg->index));
+	/* Who sees it live sees it partial. */
+	smp_wmb();
+	spin_lock_irq(&h->wait_lock);
+	WRITE_ONCE(h->live, h->live | BIT(leg->index));
+	spin_unlock_irq(&h->wait_lock);
+	DMINFO("%s: leg %u (%s) is back, and misses %llu regions",
+	       dm_table_device_name(h->ti->table), leg->index, leg->dev->name,
+	       (unsigned long long)leg->nr_missed);
+	hedge_leg_changed(leg);
+	hedge_recover_again(h);
+	hedge_sync_complete(h);
+	if (h->live == BIT(h->nr_legs) - 1)
+		hedge_write_unhold(h);
+}
+
+/**
+ * hedge_sync_requests - do what hedge_sync_request() was asked for
+ * @h: the target
+ *
+ * Context: the region worker.
+ */
+void hedge_sync_requests(struct hedge *h)
+{
+	unsigned int i;
+
+	for (i = 0; i < h->nr_legs; i++) {
+		if (test_and_clear_bit(i, &h->to_fail))
+			hedge_sync_out(&h->leg[i], HEDGE_TAKEN_OUT);
+		if (test_and_clear_bit(i, &h->to_reinstate))
+			reinstate(&h->leg[i]);
+	}
+}
+
+/**
+ * hedge_sync_init - make the bitmaps
+ * @h: the target
+ *
+ * Context: process. May sleep.
+ *
+ * Return: 0 or -ENOMEM; hedge_sync_exit() is due in both cases.
+ */
+int hedge_sync_init(struct hedge *h)
+{
+	unsigned int i;
+
+	for (i = 0; i < h->nr_legs; i++) {
+		h->leg[i].missed = kvcalloc(BITS_TO_LONGS(h->nr_regions),
+					    sizeof(long), GFP_KERNEL);
+		if (!h->leg[i].missed)
+			return -ENOMEM;
+	}
+	return 0;
+}
+
+/**
+ * hedge_sync_exit - undo hedge_sync_init()
+ * @h: the target
+ *
+ * Context: process. May sleep.
+ */
+void hedge_sync_exit(struct hedge *h)
+{
+	unsigned int i;
+
+	for (i = 0; i < h->nr_legs; i++)
+		kvfree(h->leg[i].missed);
+}
+
+/* The leg of the old table that is this one, or NULL. */
+static const struct hedge_leg *same_leg(const struct hedge *old,
+					const struct hedge_leg *leg)
+{
+	unsigned int i;
+
+	for (i = 0; i < old->nr_legs; i++)
+		if (old->leg[i].dev->bdev->bd_dev == leg->dev->bdev->bd_dev &&
+		    old->leg[i].offset == leg->offset)
+			return &old->leg[i];
+	return NULL;
+}
+
+/* Whether a bitmap of the old table has a bit in a region of the new one. */
+static bool old_bit(const struct hedge *h, const struct hedge *old,
+		    const unsigned long *bits, region_t region)
+{
+	sector_t from = (sector_t)region << h->region_shift;
+	sector_t to = from + h->region_size - 1;
+	region_t first = from >> old->region_shift;
+	region_t last = min_t(region_t, to >> old->region_shift,
+			      old->nr_regions - 1);
+
+	return first <= last && find_next_bit(bits, last + 1, first) <= last;
+}
+
+static bool beyond(const struct hedge *h, const struct hedge *old,
+		   region_t region)
+{
+	return (((sector_t)region + 1) << h->region_shift) > old->ti->len &&
+	       old->ti->len < h->ti->len;
+}
+
+/* What the legs of the new table were in the old one: @was, live, partial. */
+static int inherit_legs(struct hedge *h, const struct hedge *old,
+			const struct hedge_leg **was)
+{
+	unsigned long known = 0;
+	unsigned int i;
+
+	h->partial = 0;
+	for (i = 0; i < h->nr_legs; i++) {
+		was[i] = same_leg(old, &h->leg[i]);
+		if (!was[i]) {
+			h->partial |= BIT(i);
+			continue;
+		}
+		known |= BIT(i);
+		h->leg[i].health = was[i]->health;
+		if (!(old->live & BIT(was[i]->index)))
+			h->live &= ~BIT(i);
+		else if (old->partial & BIT(was[i]->index))
+			h->partial |= BIT(i);
+	}
+	if (!known)
+		return 0;
+	if (full_legs(h))
+		return 1;
+	DMERR("%s: no leg of the new table holds all that was written to the old one",
+	      dm_table_device_name(h->ti->table));
+	return -EINVAL;
+}
+
+static void inherit_region(struct hedge *h, const struct hedge *old,
+			   const struct hedge_leg **was, region_t region)
+{
+	bool resync = h->sync || (beyond(h, old, region) &&
+		      h->log->type->in_sync(h->log, region, 1) != 1);
+	unsigned int i;
+
+	for (i = 0; i < h->nr_legs; i++)
+		if (!was[i] || old_bit(h, old, was[i]->missed, region) ||
+		    (resync && i != h->default_leg))
+			leg_misses(&h->leg[i], region);
+	tell_log(h, region);
+	/* Its legs were not flushed since it was written to. */
+	if (old_bit(h, old, old->open, region))
+		h->log->type->mark_region(h->log, region);
+}
+
+/*
+ * Takes over from the old table of the same device. Returns 1 if it did, 0 if
+ * there is nothing to take over, or a negative error.
+ */
+static int inherit(struct hedge *h, const struct hedge *old)
+{
+	const struct hedge_leg *was[HEDGE_MAX_LEGS];
+	region_t region;
+	unsigned int i;
+	int r = inherit_legs(h, old, was);
+
+	if (r <= 0) {
+		h->partial = 0;
+		return r;
+	}
+	h->default_leg = __ffs(full_legs(h));
+	for (i = 0; i < h->nr_legs; i++)
+		if (was[i] && was[i]->index == old->default_leg &&
+		    full_legs(h) & BIT(i))
+			h->default_leg = i;
+	for (region = 0; region < h->nr_regions; region++)
+		inherit_region(h, old, was, region);
+	/* In regions that are new only the default leg is sure to be right. */
+	for (i = 0; i < h->nr_legs; i++)
+		if (h->live & BIT(i) && h->leg[i].nr_missed)
+			h->partial |= BIT(i);
+	return 1;
+}
+
+/**
+ * hedge_sync_start - find out which legs miss what
+ * @h: the target, whose log was read
+ *
+ * Context: process, before the target gets I/O. May sleep.
+ *
+ * Return: 0, or -EINVAL if no leg of the new table has all writes.
+ */
+int hedge_sync_start(struct hedge *h)
+{
+	struct hedge *old = hedge_leg_predecessor(h);
+	region_t region;
+	int r = 0;
+
+	choose_default(h);
+	if (old)
+		r = inherit(h, old);
+	if (r < 0)
+		return r;
+	if (!r) {
+		for (region = 0; region < h->nr_regions; region++)
+			if (h->log->type->in_sync(h->log, region, 1) != 1)
+				hedge_sync_diverged(h, region, 1);
+	}
+	h->vouched = full_legs(h);
+	return 0;
+}

@@ -1,0 +1,70 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0
+#
+# The check: finds each block that differs, no other, under writes too; rewrites from
+# the leg that is named; stops for suspend and goes on after.
+
+. "$(dirname "$0")/common.sh"
+need_hedge
+
+# spoil LEG BLOCK...: other data behind the volume's back
+spoil()
+{
+	local leg=$1 block
+
+	shift
+	for block; do
+		dd if=/dev/urandom of="$leg" bs=4k seek="$block" count=1 oflag=direct conv=notrunc status=none
+	done
+}
+
+through() { [ "$(get check_done)" = "$REGIONS/$REGIONS" ]; }
+
+# check_finds WORD...: the number of mismatches of a check
+checked()
+{
+	message reset
+	message check "$@"
+	wait_until 60 through
+	get stats/mismatches
+}
+
+legs_brd 3 16
+hedge_create
+REGIONS=32
+fill_legs
+check_eq "before the first check" "$(get check_done)" "0/$REGIONS"
+check_eq "equal legs" "$(checked)" 0
+spoil "${LEGS[1]}" 5 1000 4095
+spoil "${LEGS[2]}" 5 2000
+check_eq "four blocks differ" "$(checked)" 4
+check_eq "and still do" "$(checked)" 4
+check_fails "there is no leg 3" message check repair 3
+check_fails "another word" message check mend 0
+check_eq "they are found when they are repaired" "$(checked repair 0)" 4
+check "the legs are equal" legs_equal
+check_eq "then none differs" "$(checked)" 0
+check "what is read is right" load read "$DEV" --threads 2 --count 100 --verify
+
+load write "$DEV" --threads 4 --count "$(scaled 2000)" >/dev/null &
+writer=$!
+for i in 1 2 3; do
+	check_eq "under writes none seems to differ" "$(checked)" 0
+done
+wait $writer
+
+# resync_throttle is shared by resync and check
+throttle=/sys/module/dm_hedge/parameters/resync_throttle
+check "the throttle can be set" eval 'echo 1 >$throttle'
+message check
+check_fails "one check at a time" message check
+check "suspend in the middle" dmsetup suspend "$NAME"
+check_fails "no check begins while suspended" message check
+check "resume" dmsetup resume "$NAME"
+check "the throttle can be set" eval 'echo 100 >$throttle'
+check "the check goes on to its end" wait_until 60 through
+message fail 1
+check "with a leg out" wait_until 10 eval '[ "$(get legs/1/state)" = failed ]'
+load write "$DEV" --threads 2 --count "$(scaled 100)" >/dev/null
+check_eq "the others are compared" "$(checked)" 0
+check_fails "it is no source" message check repair 1
