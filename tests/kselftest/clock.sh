@@ -2,9 +2,10 @@
 # SPDX-License-Identifier: GPL-2.0
 #
 # The clock: a timeout never comes before tau, and when reads end in time there is at
-# most one timer interrupt for each tau and CPU, however many they are. With EXACT=1
-# (a guest whose clock counts instructions) hedges are also less than 50 us late,
-# the worker that submits them included. Needs dm-lag and tracefs.
+# most one timer interrupt for each tau and CPU, however many they are; a read that does
+# not may take one more. With EXACT=1 (a guest whose clock counts instructions) these are
+# far fewer than reads, and hedges are less than 50 us late, the worker that submits
+# them included. Needs dm-lag and tracefs.
 
 . "$(dirname "$0")/common.sh"
 need_hedge
@@ -21,17 +22,20 @@ lag_law 0 fixed 100000
 lag_law 1 fixed 100000
 for tau in 5000 50000; do
 	put timeout_us $tau
-	trace_start timer/hrtimer_expire_entry
+	trace_start timer/hrtimer_expire_entry dm_hedge/hedge_timeout
 	begin=$(now_us)
 	load read "$DEV" --threads 4 --count "$(scaled 1000)" >/dev/null
 	sleep 0.2
 	took=$(($(now_us) - begin))
 	trace_stop
 	fired=$(trace_lines 'function=hedge|\[dm_hedge\]' | wc -l)
+	late=$(trace_lines 'hedge_timeout:' | wc -l)
 	cpus=$(nproc)
+	echo "# $fired interrupts in $took us, $late reads were late"
 	check_num "tau $tau us: at most one interrupt for each tau and CPU" \
-		"$fired <= $cpus * ($took / $tau + 2)"
-	check_num "tau $tau us: they were fewer than reads" "$fired < $(scaled 4000) / 4"
+		"$fired <= $cpus * ($took / $tau + 2) + $late"
+	[ "$EXACT" = 0 ] || check_num "tau $tau us: they were fewer than reads" \
+		"$fired < $(scaled 4000) / 4"
 done
 
 # Reads that are always late: the time from start to timeout and to the hedge.

@@ -219,6 +219,9 @@ lag() { local i=$1; shift; dmsetup message "lag$i" 0 "$@"; }
 # How many requests wait in leg I. While it is stuck, none of them goes on.
 lag_queued() { dmsetup status "lag$1" | cut -d' ' -f6; }
 
+# lag_holds I N: whether at least N do
+lag_holds() { (($(lag_queued "$1") >= $2)); }
+
 # lag_law I fixed NS | bimodal FAST_NS SLOW_NS SLOW_PER_MILLION | off
 lag_law()
 {

@@ -43,7 +43,7 @@ write O 2048
 lag 1 stuck 1
 { write N 0 2>/dev/null && echo 0 || echo 1; } >"$TMP/first" &
 first=$!
-sleep 0.5
+check "a write waits on the other leg" wait_until 10 lag_holds 1 1
 lag 0 error 1
 check "a write that fails on one leg is acknowledged" write N 2048
 check_eq "that leg is out" "$(get legs/0/state) $(get legs/1/state)" "failed in_sync"

@@ -5,7 +5,7 @@
 # A program fills its buffer the moment a read returns and finds the pattern intact
 # later, while losers are out on a leg that is first slow, then stuck, and after
 # they have ended. Needs dm-lag.
-# limit: 300
+# limit: 400
 
 . "$(dirname "$0")/common.sh"
 need_hedge
@@ -32,9 +32,6 @@ go()
 	wait $reader
 }
 
-# What is queued in a stuck leg stays there until the leg goes on.
-caught() { (($(lag_queued 1) > 0)); }
-
 legs_brd 2 16
 lag_leg 0
 lag_leg 1
@@ -59,7 +56,7 @@ for policy in slb coc fcfs-lpr; do
 	start reused "$DEV" --count "$(scaled 800)" --go-on --pause
 	check "$policy: there are losers" wait_until 30 eval '(($(get stats/wasted) > 20))'
 	lag 1 stuck 1
-	check "$policy: a copy is caught on the stuck leg" wait_until 30 caught
+	check "$policy: a copy is caught on the stuck leg" wait_until 30 lag_holds 1 1
 	next
 	check "$policy: the reads end while a leg is stuck" wait_until 60 paused
 	check_num "$policy: losers are out on it" "$(get legs/1/inflight) > 0"

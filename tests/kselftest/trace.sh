@@ -24,8 +24,7 @@ load read "$DEV" --threads 6 --count 10 >/dev/null
 put queue_depth 0
 lag 1 stuck 1
 load read "$DEV" --threads 2 --count 5 >/dev/null
-wait_until 3 test "$(get legs/1/stalled)" = 1 || :
-sleep 0.3
+check "a leg stalls" wait_until 10 eval '[ "$(get legs/1/stalled)" = 1 ]'
 lag 1 stuck 0
 check "all copies ended" wait_until 15 drained
 trace_stop
