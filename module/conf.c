@@ -82,21 +82,26 @@ struct hedge_conf *hedge_conf_alloc(const struct hedge_conf *from,
 void hedge_conf_publish(struct hedge *h, struct hedge_conf *conf)
 {
 	struct hedge_conf *old = rcu_dereference_protected(h->conf, true);
+	bool budget, rescue;
 
 	conf_derive(h, conf);
 	hedge_bounce_limit(h, (long)conf->knobs.val[HEDGE_BOUNCE_MB] << 20);
 	rcu_assign_pointer(h->conf, conf);
 	if (!old)
 		return;
+	budget = old->knobs.val[HEDGE_BUDGET_PCT] !=
+		 conf->knobs.val[HEDGE_BUDGET_PCT];
+	rescue = conf->rescue_ns && conf->rescue_ns != old->rescue_ns;
+	if (budget || rescue)
+		synchronize_rcu();	/* nobody works by the old settings */
 	/*
 	 * The bound on extra copies is as of the last change of the budget: what
-	 * was earned before, and by who still reads the old settings, is void.
+	 * was earned before is void.
 	 */
-	if (old->knobs.val[HEDGE_BUDGET_PCT] !=
-	    conf->knobs.val[HEDGE_BUDGET_PCT]) {
-		synchronize_rcu();
+	if (budget)
 		hedge_budget_empty(h);
-	}
+	if (rescue)
+		hedge_clock_rescue(h, conf->rescue_ns);
 	kfree_rcu(old, rcu);
 }
 

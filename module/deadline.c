@@ -64,6 +64,36 @@ void hedge_clock_cancel(struct hedge_read *r)
 		timerqueue_del(&r->shard->clock, &r->clock);
 }
 
+/**
+ * hedge_clock_rescue - look at all reads that are out under a new rescue_us
+ * @h: the target
+ * @rescue_ns: the same in nanoseconds, not 0
+ *
+ * What starts later comes into the queue by itself. A look that is too early,
+ * for a read that has several copies out, only sets the next one.
+ *
+ * Context: process, after an RCU grace period since the setting was changed.
+ */
+void hedge_clock_rescue(struct hedge *h, u64 rescue_ns)
+{
+	struct hedge_shard *shard;
+	struct hedge_copy *c;
+	unsigned int i;
+	int cpu;
+
+	for_each_possible_cpu(cpu) {
+		shard = per_cpu_ptr(h->shards, cpu);
+		spin_lock_irq(&shard->lock);
+		for (i = 0; i < h->nr_legs; i++) {
+			list_for_each_entry(c, &shard->out[i], out) {
+				c->read->rescue_at = c->started_ns + rescue_ns;
+				hedge_clock_set(c->read);
+			}
+		}
+		spin_unlock_irq(&shard->lock);
+	}
+}
+
 /*
  * Takes the next read that is due out of the queue, with a reference, so that
  * it can be worked on without the shard's lock: what is decided about it takes

@@ -675,6 +675,7 @@ void hedge_bounce_exit(void);
 void hedge_clock_init(struct hedge_shard *shard);
 void hedge_clock_set(struct hedge_read *r);
 void hedge_clock_cancel(struct hedge_read *r);
+void hedge_clock_rescue(struct hedge *h, u64 rescue_ns);
 void hedge_clock_stop(struct hedge *h);
 
 /* leg.c: legs, their workers, stalls. */

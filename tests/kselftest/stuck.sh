@@ -5,7 +5,7 @@
 # policy, with and without slots, the clock from start and from arrival; later reads
 # avoid it; oldest_us grows; writes wait; bounce memory stays in its bounds; and
 # when the leg goes on, every copy is accounted for. Needs dm-lag.
-# limit: 300
+# limit: 500
 
 . "$(dirname "$0")/common.sh"
 need_hedge
@@ -66,14 +66,37 @@ for policy in $(presets); do
 done
 check_num "reads were rescued" "$(get stats/rescued) > 0"
 
+# Switched on while reads are already caught: they are rescued as any other.
+put policy slb
+put queue_depth 0
+put timeout_from start
+put timeout_us 100000000
+put rescue_us 0
+put legs/0/weight 0	# all go to leg 1
+lag 1 stuck 1
+reads_end --threads 8 --count 1 >"$TMP/caught" &
+reader=$!
+check "without rescue_us: reads are caught" wait_until 10 lag_holds 1 8
+check_eq "without rescue_us: the leg is not stalled" "$(get legs/1/stalled)" 0
+before=$(get stats/rescued)
+put rescue_us 50000
+check "with it: they end" wait_until 10 eval "! kill -0 $reader 2>/dev/null"
+wait $reader || not_ok "with it: none fails" "$(<"$TMP/caught")"
+check_num "with it: all are rescued" "$(get stats/rescued) - $before == 8"
+check "with it: the leg is stalled" stalled 1
+lag 1 stuck 0
+put legs/0/weight 100
+check_accounting "rescue_us switched on"
+check "the leg is back again" wait_until 5 stalled 0
+
 # Writes wait for the leg, reads do not.
 put policy fcfs-lpr
 lag 1 writes 1
 lag 1 stuck 1
 load write "$DEV" --threads 1 --count 1 >"$TMP/write" &
 writer=$!
-sleep 1
-check "a write waits for the stuck leg" kill -0 $writer
+check "a write is on the stuck leg" wait_until 10 lag_holds 1 1
+check "it waits for that leg" kill -0 $writer
 check "reads do not wait for the write" reads_end --threads 4 --count 20
 lag 1 stuck 0
 wait $writer
@@ -83,10 +106,11 @@ lag 1 writes 0
 # Memory: copies on the stuck leg hold more than is then allowed.
 put policy coc
 put queue_depth 0
-put rescue_us 3000000	# the reads must all have been sent before
+put rescue_us 0	# nobody avoids the leg while the reads are sent
 lag 1 stuck 1
 reads_end --threads 48 --count 1 --bs 64k >/dev/null
 check_num "copies are out" "$(get legs/1/inflight) >= 17"
+put rescue_us 50000
 check "they stall the leg" wait_until 10 stalled 1
 put bounce_mb 1
 before=$(get legs/1/inflight) unhedged=$(get stats/unhedged_memory)
