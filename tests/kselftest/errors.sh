@@ -68,6 +68,28 @@ check_accounting "a copy fails before the winner"
 lag 1 error 0
 lag_law 0 off
 
+hedge_remove
+create_filled rnd
+# An error that is the caller's own says nothing of the leg: it goes to the caller,
+# to no other leg, and is not counted.
+lag 0 error notsupp
+lag 1 error notsupp
+for policy in $policies; do
+	put policy $policy
+	message reset
+	check "$policy, caller's error" load read "$DEV" --threads 2 --count 20
+	check_eq "$policy, caller's error: every read ends with it" \
+		"$(field errors "$OUTPUT") $(field errno "$OUTPUT")" "40 EOPNOTSUPP"
+	check_accounting "$policy, caller's error"
+	check_eq "$policy, caller's error: no other leg is tried" "$(get stats/retried)" 0
+	check_eq "$policy, caller's error: no leg is blamed" "$(sum errors)" 0
+done
+lag 0 error 0
+lag 1 error 0
+check_eq "caller's error: no leg has failed by it" "$(health)" AA
+check "caller's error: reads go on" load read "$DEV" --threads 2 --count 20 --verify
+check_eq "caller's error: without errors" "$(field errors "$OUTPUT")" 0
+
 # Misaligned: refused before any copy.
 before=$(get stats/copies)
 check_fails "a misaligned read is refused" \

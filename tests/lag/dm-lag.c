@@ -36,7 +36,9 @@
  *	law off		no delay
  *	stuck 0|1	1: no service begins, nothing that is in service or
  *			ready goes on. 0: everything goes on.
- *	error 0|1	1: what is served ends in an I/O error
+ *	error 0|1	1: an I/O error ends what is served
+ *	error notsupp	what is served ends in BLK_STS_NOTSUPP, an error that is
+ *			the caller's and not the device's
  *	writes 0|1	1: everything is queued, hit by stuck and by error
  *	seed <n>	restarts the random numbers
  *
@@ -101,7 +103,7 @@ struct lag {
 	u64 random;			/* state of the generator */
 	u64 released_ns;		/* when it was last stuck */
 	bool stuck;
-	bool error;
+	blk_status_t error;		/* what is served ends in it */
 	bool writes;
 	struct bio_list queue;
 	struct bio_list ready;
@@ -225,8 +227,8 @@ static void lag_work(struct work_struct *work)
 {
 	struct lag *lag = container_of(work, struct lag, work);
 	struct bio_list ready;
+	blk_status_t error;
 	struct bio *bio;
-	bool error;
 
 	bio_list_init(&ready);
 	spin_lock_irq(&lag->lock);
@@ -238,10 +240,12 @@ static void lag_work(struct work_struct *work)
 	spin_unlock_irq(&lag->lock);
 
 	while ((bio = bio_list_pop(&ready))) {
-		if (error)
-			bio_io_error(bio);
-		else
+		if (error) {
+			bio->bi_status = error;
+			bio_endio(bio);
+		} else {
 			dm_submit_bio_remap(bio, NULL);
+		}
 	}
 }
 
@@ -393,10 +397,17 @@ static void lag_set_stuck(struct lag *lag, bool stuck)
 	spin_unlock_irq(&lag->lock);
 }
 
-static void lag_set_flag(struct lag *lag, bool *flag, bool value)
+static void lag_set_error(struct lag *lag, blk_status_t error)
 {
 	spin_lock_irq(&lag->lock);
-	*flag = value;
+	lag->error = error;
+	spin_unlock_irq(&lag->lock);
+}
+
+static void lag_set_writes(struct lag *lag, bool writes)
+{
+	spin_lock_irq(&lag->lock);
+	lag->writes = writes;
 	spin_unlock_irq(&lag->lock);
 }
 
@@ -416,6 +427,12 @@ static int lag_message(struct dm_target *ti, unsigned int argc, char **argv,
 	if (argc >= 2 && !strcmp(argv[0], "law"))
 		return lag_message_law(lag, argc - 1, argv + 1);
 
+	if (argc == 2 && !strcmp(argv[0], "error") &&
+	    !strcmp(argv[1], "notsupp")) {
+		lag_set_error(lag, BLK_STS_NOTSUPP);
+		return 0;
+	}
+
 	if (argc != 2 || kstrtou64(argv[1], 10, &value))
 		return -EINVAL;
 
@@ -430,9 +447,9 @@ static int lag_message(struct dm_target *ti, unsigned int argc, char **argv,
 	if (!strcmp(argv[0], "stuck"))
 		lag_set_stuck(lag, value);
 	else if (!strcmp(argv[0], "error"))
-		lag_set_flag(lag, &lag->error, value);
+		lag_set_error(lag, value ? BLK_STS_IOERR : BLK_STS_OK);
 	else if (!strcmp(argv[0], "writes"))
-		lag_set_flag(lag, &lag->writes, value);
+		lag_set_writes(lag, value);
 	else
 		return -EINVAL;
 	return 0;

@@ -114,7 +114,7 @@ test_messages()
 	local message
 
 	lag_create l /dev/ram0 1 1
-	for message in "stuck" "stuck 2" "stuck x" "stuck 0 0" "error -1" \
+	for message in "stuck" "stuck 2" "stuck x" "stuck 0 0" "error -1" "error eio" \
 		"writes 2" "writes" "seed" "seed x" "foo" "foo 1" "law" "law foo" \
 		"law end" "law add 0 1" "law off 1" "law begin 1"; do
 		# shellcheck disable=SC2086
@@ -227,15 +227,27 @@ test_stuck()
 	done
 
 	# caught in service: the timer runs out, but the read does not go on
-	lag_law l det:2s
+	lag_law l det:4s
 	read_at 0 & reader=$!
 	within 5 is in_flight 1
 	lag_msg l stuck 1
-	sleep 3
+	sleep 5
 	check "stuck in service" is in_flight 1
 	lag_msg l stuck 0
 	check "released in service" wait $reader
 	dmsetup remove l
+}
+
+read_said() { dd if=$lag of=/dev/null bs=4096 skip="$1" count=1 iflag=direct 2>&1; }
+
+# fails_with TEXT COMMAND...: which prints the text
+fails_with()
+{
+	local text=$1 output
+
+	shift
+	output=$("$@") && return 1
+	echo "$output" | grep -qi "$text"
 }
 
 test_error()
@@ -252,6 +264,11 @@ test_error()
 		lag_msg l error 0
 		check "no error ($law): a read passes" read_at 0
 	done
+	lag_msg l error notsupp
+	check "error notsupp: a read fails" fails_with "not supported" read_said 0
+	lag_msg l error 1
+	check "error: a read fails otherwise" fails_with "I/O error" read_said 0
+	lag_msg l error 0
 	check "error: nothing in flight" is in_flight 0
 	dmsetup remove l
 }
