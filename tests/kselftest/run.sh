@@ -62,7 +62,7 @@ for m in brd null_blk loop dm-flakey dm-mirror dm-log; do
 done
 
 make -s -C "$top/tests/tools"
-for p in load reused linear vectors uring submit; do
+for p in load reused linear vectors uring submit failing; do
 	options+=(--bin "$top/tests/tools/build/$p")
 done
 make -s -C "$top/userspace" >&2

@@ -5,11 +5,12 @@
  *   load fill DEV                     write every sector's stamp (see io.h)
  *   load check DEV                    read all of it back and compare
  *   load read|write|mixed DEV [--threads N] [--bs BYTES] [--count N]
- *        [--seconds S] [--verify] [--seed N]
+ *        [--seconds S] [--verify] [--seed N] [--together]
  *
  * Each thread does one synchronous request after another; --count is the number
  * for each thread, and without it and --seconds the load goes on until SIGTERM.
- * Writes carry the stamps too, so --verify may be given with all three.
+ * With --together no thread begins a request before all have ended theirs; it
+ * goes with --count.  Writes carry the stamps too, so --verify may be given with all three.
  * Prints "reads=N writes=N errors=N errno=E wrong=N max_us=N"; errors are counted and
  * not fatal: the tests decide what they expect.  Exit status 0, 1 if data was
  * wrong, 2 if it could not run.
@@ -22,7 +23,7 @@
 
 struct options {
 	const char *device;
-	bool reads, writes, verify;
+	bool reads, writes, verify, together;
 	unsigned int threads;
 	size_t bs;
 	uint64_t count, seconds, seed;
@@ -31,6 +32,7 @@ struct options {
 static struct options opt = { .threads = 4, .bs = 4096, .seed = 1 };
 static int fd;
 static uint64_t blocks, deadline;
+static pthread_barrier_t barrier;
 static atomic_bool stop;
 static _Atomic uint64_t reads, writes, errors, wrong, max_ns;
 static atomic_int first_error;
@@ -86,6 +88,8 @@ static void *worker(void *arg)
 	char *data = buffer(opt.bs);
 
 	for (uint64_t i = 0; !stop && (!opt.count || i < opt.count); i++) {
+		if (opt.together)
+			pthread_barrier_wait(&barrier);
 		one_request(data, &random);
 		if (deadline && now_ns() > deadline)
 			break;
@@ -105,6 +109,7 @@ static void run(void)
 		fprintf(stderr, "%s is smaller than one block\n", opt.device);
 		exit(2);
 	}
+	pthread_barrier_init(&barrier, NULL, opt.threads);
 	if (opt.seconds)
 		deadline = now_ns() + opt.seconds * 1000000000;
 	for (uintptr_t i = 0; i < opt.threads; i++)
@@ -144,6 +149,10 @@ static void parse(int argc, char **argv)
 			opt.verify = true;
 			continue;
 		}
+		if (!strcmp(argv[i], "--together")) {
+			opt.together = true;
+			continue;
+		}
 		if (!strcmp(argv[i], "--threads"))
 			opt.threads = (unsigned int)number(value);
 		else if (!strcmp(argv[i], "--bs"))
@@ -174,9 +183,15 @@ int main(int argc, char **argv)
 		return 2;
 	}
 	parse(argc, argv);
+	if (opt.together && (!opt.count || opt.seconds)) {
+		fprintf(stderr, "--together needs --count, and no --seconds\n");
+		return 2;
+	}
 	opt.device = argv[2];
-	signal(SIGTERM, on_signal);
-	signal(SIGINT, on_signal);
+	if (!opt.together) {	/* else some would wait for others for ever */
+		signal(SIGTERM, on_signal);
+		signal(SIGINT, on_signal);
+	}
 	fd = open_direct(opt.device, fill || opt.writes ? O_RDWR : O_RDONLY);
 	if (fill)
 		fill_device(fd);
