@@ -4,7 +4,7 @@
 # Each allocation of a table's construction, and of a resume, fails once: the table is
 # refused and leaves nothing behind, or the device works, if need be without its
 # directories in sysfs. Needs a kernel with fault injection (the debug rig).
-# limit: 400
+# limit: 1000
 
 . "$(dirname "$0")/common.sh"
 need_hedge

@@ -4,7 +4,7 @@
 # Both legs turn slow at once: extra copies stay within budget_pct * reads / 100 + 64
 # at every moment, over all CPUs, for hedges and for copies at arrival; and what was
 # earned before budget_pct changed is void. Needs dm-lag.
-# limit: 400
+# limit: 1000
 
 . "$(dirname "$0")/common.sh"
 need_hedge

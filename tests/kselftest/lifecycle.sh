@@ -4,7 +4,7 @@
 # Suspend, resume, reload with other knobs, remove and rmmod, a hundred rounds under
 # full load with losers out: reads go on with the right data, nothing hangs, memory
 # returns. Suspend waits for a stuck leg, and ends when it goes on. Needs dm-lag.
-# limit: 600
+# limit: 1000
 
 . "$(dirname "$0")/common.sh"
 need_hedge

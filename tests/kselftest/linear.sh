@@ -4,7 +4,7 @@
 # A read that begins after a write was acknowledged sees it: several readers and
 # writers on few sectors, one leg slow for reads and writes, each policy. Needs
 # dm-lag.
-# limit: 400
+# limit: 1000
 
 . "$(dirname "$0")/common.sh"
 need_hedge

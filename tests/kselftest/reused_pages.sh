@@ -5,7 +5,7 @@
 # A program fills its buffer the moment a read returns and finds the pattern intact
 # later, while losers are out on a leg that is first slow, then stuck, and after
 # they have ended. Needs dm-lag.
-# limit: 400
+# limit: 1000
 
 . "$(dirname "$0")/common.sh"
 need_hedge

@@ -5,7 +5,7 @@
 # policy, with and without slots, the clock from start and from arrival; later reads
 # avoid it; oldest_us grows; writes wait; bounce memory stays in its bounds; and
 # when the leg goes on, every copy is accounted for. Needs dm-lag.
-# limit: 500
+# limit: 1500
 
 . "$(dirname "$0")/common.sh"
 need_hedge
