@@ -10,47 +10,7 @@ need_program jq
 need_hedge
 export DM_DISABLE_UDEV=1
 
-# run STATUS DESCRIPTION COMMAND...: the output of both kinds is in OUTPUT.
-run()
-{
-	local want=$1 description=$2 got=0
-
-	shift 2
-	OUTPUT=$("$@" 2>&1 </dev/null) || got=$?
-	if [ "$got" = "$want" ]; then
-		ok "$description: status $want"
-	else
-		not_ok "$description: status $want" "is $got" "${OUTPUT//$'\n'/$'\n'# }"
-	fi
-}
-
-# says DESCRIPTION TEXT: of the last run
-says() { check_match "$1 says: $2" "$OUTPUT" "$2"; }
-
-# refused DESCRIPTION TEXT COMMAND...: fails with status 1, says TEXT, leaves no device.
-refused()
-{
-	local description=$1 text=$2
-
-	shift 2
-	run 1 "$description" "$@"
-	says "$description" "$text"
-	check_fails "$description: no device" dmsetup info vol
-}
-
-wrong()
-{
-	run 2 "wrong usage: $*" hedgectl "$@"
-}
-
-# json DESCRIPTION FILTER EXPECTED COMMAND...: what jq -r makes of its stdout
-json()
-{
-	local description=$1 filter=$2 expected=$3
-
-	shift 3
-	check_eq "$description: $filter" "$("$@" 2>/dev/null </dev/null | jq -rc "$filter" 2>&1)" "$expected"
-}
+. "$(dirname "$0")/hedgectl.inc"
 
 create() { hedgectl create vol --nosync "$@"; }
 remove() { dmsetup remove vol; }

@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "hedgectl.h"
+#include "knobs.h"
 
 struct attr {
 	const char *name, *expected;
@@ -35,7 +36,16 @@ static const struct attr target_attrs[] = {
 	{ "max_copy_kb", "a size of up to 1M (256K)" },
 	{ "bounce_mb", "a size of 1M to 16G (32M)" },
 	{ "queue", "shared or legs" },
-	{ "replicate", "lpr or nr" },
+	{ "order", "fcfs, edd or fut" },
+	{ "replicate", "lpr, nr, nir or r" },
+	{ "task_kb", "0 (whole reads) or a size (64K)" },
+	{ "probe_kb", "a size (4K)" },
+	{ "probe_priority", "0 or 1" },
+	{ "due_us_rt", "a time (1ms)" },
+	{ "due_us_be", "a time (10ms)" },
+	{ "due_us_idle", "a time (100ms)" },
+	{ "sitout_pct", "0 (off) or per cent of the median latency (300)" },
+	{ "sitout_s", "seconds (60)" },
 	{ NULL, NULL },
 };
 
@@ -81,15 +91,9 @@ static void fail_unknown(int leg, const char *name)
 /* Whether a policy sets it, whatever it was before. */
 bool attr_in_policy(const char *name)
 {
-	static const char *const others[] = { "policy",	   "hedge_depth",    "queue_depth", "budget_pct",
-					      "rescue_us", "max_copy_kb",    "bounce_mb",   "probe_kb",
-					      "task_kb",   "probe_priority", "due_us_rt",   "due_us_be",
-					      "due_us_idle", "sitout_pct",   "sitout_s" };
+	int knob = hedge_knob_find(name);
 
-	for (size_t i = 0; i < sizeof(others) / sizeof(others[0]); i++)
-		if (!strcmp(name, others[i]))
-			return false;
-	return true;
+	return knob >= HEDGE_POLICY_FIRST && knob <= HEDGE_POLICY_LAST;
 }
 
 static bool ends_in(const char *name, const char *end)
@@ -112,7 +116,7 @@ static char *convert(const char *name, const char *text)
 		return xstrdup(text);
 	if (!parse_number(text, &value))
 		return xprintf("%" PRIu64, value);
-	if (!size && !ends_in(name, "_us"))
+	if (!size && !strstr(name, "_us"))
 		return NULL;
 	if (size ? parse_size(text, &value) : parse_time_us(text, &value))
 		return NULL;

@@ -268,5 +268,6 @@ extern const struct command set_command;
 extern const struct command hist_command;
 extern const struct command top_command;
 extern const struct command tune_command;
+extern const struct command plan_command;
 
 #endif

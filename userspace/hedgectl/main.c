@@ -17,6 +17,7 @@ static const struct command *const commands[] = {
 	&hist_command,
 	&top_command,
 	&tune_command,
+	&plan_command,
 };
 
 #define NR_COMMANDS (sizeof(commands) / sizeof(commands[0]))
