@@ -59,20 +59,24 @@ hedgectl tune vol --watch --seconds 1 >watch 2>&1 &
 watch=$!
 sleep 2
 kill $watch
-check "tune --watch ends when it is told to" wait $watch
+status=0
+wait $watch || status=$?
+check_eq "tune --watch ends when it is told to" $status 0
 check_eq "tune --watch: too few copies change nothing" "$(<watch)" ""
 hedgectl set vol tau=off >/dev/null
 
 # --- top -----------------------------------------------------------------------------
 
-(load read $DEV --seconds 4 >/dev/null 2>&1 || :) &
+load read $DEV >/dev/null 2>&1 &
+reader=$!
 run 0 "top" hedgectl top --batch --count 1
 says "top" "vol +rnd +tau off +[0-9.k]+ reads/s"
 says "top" "LEG DEVICE .*  0 ram0 +A .*  1 ram1 +A "
 json "top" '.[0] | [.name, .target, (.legs | length), .reads > 0, (.legs | map(.copies_per_s) | add > 0)]' \
 	'["vol",0,2,true,true]' hedgectl top vol --count 1 --json
 run 1 "top of nothing" hedgectl top nothing
-wait
+kill $reader
+wait $reader || :
 
 # --- set --save ----------------------------------------------------------------------
 
@@ -94,4 +98,10 @@ says "set --saved from a wrong file" "expected UUID=<uuid> or none"
 run 1 "set --save to a wrong file" hedgectl set vol --save tau=1ms
 check_eq "set --save to a wrong file: it stays" "$(<hedgetab)" "vol nonsense"
 unset HEDGETAB
+
+# --- monitor -------------------------------------------------------------------------
+
+run 0 "monitor --once" hedgectl monitor --once
+says "monitor --once" "all is well"
+run 1 "monitor of nothing" hedgectl monitor nothing
 dmsetup remove vol

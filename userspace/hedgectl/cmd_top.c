@@ -25,11 +25,6 @@ struct request {
 	bool json;
 };
 
-struct turn {
-	int count;
-	struct sample *samples;
-};
-
 static volatile sig_atomic_t stopped;
 
 static void stop(int signal)
@@ -48,67 +43,21 @@ static uint64_t now_ns(void)
 	return now.tv_sec * 1000000000ull + now.tv_nsec;
 }
 
-static void turn_free(struct turn *turn)
+static int turn_read(const struct request *request, struct samples *turn)
 {
-	for (int i = 0; i < turn->count; i++)
-		sample_free(&turn->samples[i]);
-	free(turn->samples);
-	*turn = (struct turn){ 0 };
+	return samples_read(request->name ? &request->name : NULL, request->name ? 1 : 0, now_ns(),
+			    turn);
 }
 
-static int add_volume(const struct volume *volume, struct turn *turn)
-{
-	int r = 0;
-
-	for (int i = 0; i < volume->nr_targets; i++) {
-		turn->samples =
-			xrealloc(turn->samples, (turn->count + 1) * sizeof(*turn->samples));
-		if (sample_read(volume, &volume->targets[i], "/sys", now_ns(),
-				&turn->samples[turn->count]))
-			r = -1;
-		else
-			turn->count++;
-	}
-	return r;
-}
-
-static int turn_read(const struct request *request, struct turn *turn)
-{
-	struct volume *volumes, volume;
-	int count, r;
-
-	*turn = (struct turn){ 0 };
-	if (request->name) {
-		if (dm_volume_read(request->name, &volume))
-			return -1;
-		r = add_volume(&volume, turn);
-		volume_free(&volume);
-		return r;
-	}
-	r = dm_volumes_read(&volumes, &count);
-	for (int i = 0; i < count; i++)
-		r |= add_volume(&volumes[i], turn);
-	volumes_free(volumes, count);
-	return r;
-}
-
-static const struct sample *find_before(const struct turn *turn, const struct sample *now)
-{
-	for (int i = 0; i < turn->count; i++)
-		if (sample_follows(&turn->samples[i], now))
-			return &turn->samples[i];
-	return NULL;
-}
-
-static void make_page(const struct turn *before, const struct turn *now, int width,
+static void make_page(const struct samples *before, const struct samples *now, int width,
 		      struct page *page)
 {
 	*page = (struct page){ 0 };
 	for (int i = 0; i < now->count; i++) {
-		const struct sample *old = find_before(before, &now->samples[i]);
+		const struct sample *old = samples_before(before, &now->items[i]);
 
 		if (old)
-			page_target(page, old, &now->samples[i], width);
+			page_target(page, old, &now->items[i], width);
 	}
 }
 
@@ -169,20 +118,20 @@ static struct json_object *target_json(const struct sample *old, const struct sa
 	return object;
 }
 
-static void print_json(const struct turn *before, const struct turn *now)
+static void print_json(const struct samples *before, const struct samples *now)
 {
 	struct json_object *array = json_object_new_array();
 
 	for (int i = 0; i < now->count; i++) {
-		const struct sample *old = find_before(before, &now->samples[i]);
+		const struct sample *old = samples_before(before, &now->items[i]);
 
 		if (old)
-			json_object_array_add(array, target_json(old, &now->samples[i]));
+			json_object_array_add(array, target_json(old, &now->items[i]));
 	}
 	json_print(array);
 }
 
-static void print_lines(const struct turn *before, const struct turn *now)
+static void print_lines(const struct samples *before, const struct samples *now)
 {
 	time_t clock = time(NULL);
 	char text[32];
@@ -207,7 +156,7 @@ static void wait_interval(const struct request *request)
 
 static int run_batch(const struct request *request)
 {
-	struct turn before, now;
+	struct samples before, now;
 	int r = turn_read(request, &before);
 
 	for (uint64_t i = 0; !r && (!request->count || i < request->count); i++) {
@@ -216,7 +165,7 @@ static int run_batch(const struct request *request)
 			break;
 		r = turn_read(request, &now);
 		if (r) {
-			turn_free(&now);
+			samples_free(&now);
 			break;
 		}
 		if (request->json)
@@ -225,16 +174,16 @@ static int run_batch(const struct request *request)
 			print_lines(&before, &now);
 		if (fflush(stdout))
 			r = -1;
-		turn_free(&before);
+		samples_free(&before);
 		before = now;
 	}
-	turn_free(&before);
+	samples_free(&before);
 	return r;
 }
 
 /* --- the screen ------------------------------------------------------------------------------ */
 
-static void draw(const struct page *page, int first, const struct turn *now,
+static void draw(const struct page *page, int first, const struct samples *now,
 		 const struct request *request)
 {
 	static const int styles[] = {
@@ -271,8 +220,8 @@ static void scroll_to(int *first, int by, const struct page *page)
 }
 
 /* Keys until the interval is over; false when the user quits. */
-static bool handle_keys(const struct request *request, const struct turn *before,
-			const struct turn *now, int *first)
+static bool handle_keys(const struct request *request, const struct samples *before,
+			const struct samples *now, int *first)
 {
 	uint64_t end = now_ns() + request->interval * 1000000000ull, at;
 	struct page page;
@@ -317,7 +266,7 @@ static bool handle_keys(const struct request *request, const struct turn *before
 /* A turn that can not be read shows why, and the next one tries again: devices come and go. */
 static int run_screen(const struct request *request)
 {
-	struct turn before = { 0 }, now;
+	struct samples before = { 0 }, now;
 	SCREEN *screen = newterm(NULL, stdout, stdin);
 	uint64_t turns = 0;
 	int first = 0;
@@ -337,10 +286,10 @@ static int run_screen(const struct request *request)
 		messages_keep(true);
 		turn_read(request, &now);
 		go_on = handle_keys(request, &before, &now, &first);
-		turn_free(&before);
+		samples_free(&before);
 		before = now;
 	}
-	turn_free(&before);
+	samples_free(&before);
 	endwin();
 	delscreen(screen);
 	messages_keep(false);
@@ -372,14 +321,14 @@ static enum exit_status run(const struct args *args)
 {
 	struct sigaction action = { .sa_handler = stop };
 	struct request request = { 0 };
-	struct turn turn;
+	struct samples turn;
 	int r;
 
 	if (parse(args, &request))
 		return USAGE;
 	/* What is wrong from the start is said on a plain terminal. */
 	r = turn_read(&request, &turn);
-	turn_free(&turn);
+	samples_free(&turn);
 	if (r)
 		return FAILED;
 	sigaction(SIGINT, &action, NULL);

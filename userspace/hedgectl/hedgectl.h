@@ -267,6 +267,7 @@ extern const struct command show_command;
 extern const struct command set_command;
 extern const struct command hist_command;
 extern const struct command top_command;
+extern const struct command monitor_command;
 extern const struct command tune_command;
 extern const struct command plan_command;
 

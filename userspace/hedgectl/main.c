@@ -16,6 +16,7 @@ static const struct command *const commands[] = {
 	&set_command,
 	&hist_command,
 	&top_command,
+	&monitor_command,
 	&tune_command,
 	&plan_command,
 };

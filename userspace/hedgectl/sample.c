@@ -147,3 +147,60 @@ uint64_t sample_bytes(const struct sample *before, const struct sample *now, int
 
 	return to > from ? (to - from) * SECTOR : 0;
 }
+
+void samples_free(struct samples *samples)
+{
+	for (int i = 0; i < samples->count; i++)
+		sample_free(&samples->items[i]);
+	free(samples->items);
+	*samples = (struct samples){ 0 };
+}
+
+static int add_volume(const struct volume *volume, uint64_t ns, struct samples *samples)
+{
+	int r = 0;
+
+	for (int i = 0; i < volume->nr_targets; i++) {
+		samples->items =
+			xrealloc(samples->items, (samples->count + 1) * sizeof(*samples->items));
+		if (sample_read(volume, &volume->targets[i], "/sys", ns,
+				&samples->items[samples->count]))
+			r = -1;
+		else
+			samples->count++;
+	}
+	return r;
+}
+
+/* Of the volumes that are named, or of all if none is; after an error of those that could be read. */
+int samples_read(const char *const *names, int count, uint64_t ns, struct samples *samples)
+{
+	struct volume *volumes, volume;
+	int r = 0;
+
+	*samples = (struct samples){ 0 };
+	for (int i = 0; i < count; i++) {
+		if (dm_volume_read(names[i], &volume)) {
+			r = -1;
+			continue;
+		}
+		r |= add_volume(&volume, ns, samples);
+		volume_free(&volume);
+	}
+	if (count)
+		return r;
+	r = dm_volumes_read(&volumes, &count);
+	for (int i = 0; i < count; i++)
+		r |= add_volume(&volumes[i], ns, samples);
+	volumes_free(volumes, count);
+	return r;
+}
+
+/* The earlier sample of the same target, or NULL. */
+const struct sample *samples_before(const struct samples *samples, const struct sample *now)
+{
+	for (int i = 0; i < samples->count; i++)
+		if (sample_follows(&samples->items[i], now))
+			return &samples->items[i];
+	return NULL;
+}

@@ -22,6 +22,11 @@ struct sample {
 	struct sample_leg legs[MAX_LEGS];
 };
 
+struct samples {
+	int count;
+	struct sample *items;
+};
+
 int sample_read(const struct volume *volume, const struct target *target, const char *root,
 		uint64_t ns, struct sample *sample);
 void sample_free(struct sample *sample);
@@ -32,5 +37,8 @@ uint64_t sample_rise(const struct sample *before, const struct sample *now, cons
 uint64_t sample_bytes(const struct sample *before, const struct sample *now, int leg);
 void sample_copies(const struct sample *before, const struct sample *now, int leg,
 		   struct histogram *copies);
+int samples_read(const char *const *names, int count, uint64_t ns, struct samples *samples);
+void samples_free(struct samples *samples);
+const struct sample *samples_before(const struct samples *samples, const struct sample *now);
 
 #endif

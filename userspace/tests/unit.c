@@ -16,6 +16,7 @@
 #include <unistd.h>
 
 #include "hedgectl.h"
+#include "event.h"
 #include "hedgetab.h"
 #include "page.h"
 #include "rules.h"
@@ -476,6 +477,59 @@ static void test_hedgetab(void)
 		check(hedgetab_parse(bad[i], &tab), "bad hedgetab %zu", i);
 }
 
+static void note_event(const struct event *event, void *context)
+{
+	char **seen = context;
+	char *longer = xprintf("%s%s:%d ", *seen, event->name, event->leg);
+
+	free(*seen);
+	*seen = longer;
+}
+
+/* health, masks in hexadecimal, held: what a volume with two legs was, then what it is. */
+static void test_events(void)
+{
+	static const struct { const char *before, *now, *events; } cases[] = {
+		{ NULL, "AA 0 0 0", "" },
+		{ NULL, "DA 2 0 3", "leg-out:0 leg-sitting:1 writes-held:-1 " },
+		{ "AA 0 0 0", "AA 0 0 0", "" },
+		{ "AA 0 0 0", "AF 0 0 0", "leg-out:1 " },
+		{ "DA 0 0 0", "FA 0 0 0", "" },
+		{ "DA 0 0 0", "AA 0 0 0", "leg-back:0 " },
+		{ "AA 0 0 0", "AR 0 0 0", "leg-error:1 " },
+		{ "AA 0 0 0", "AA 0 3 0", "leg-stalled:0 leg-stalled:1 " },
+		{ "AA 0 3 0", "AA 0 2 0", "leg-answers:0 " },
+		{ "AA 1 0 0", "AA 0 0 0", "leg-returns:0 " },
+		{ "AA 0 0 4", "AA 0 0 9", "" },
+		{ "AA 0 0 4", "AA 0 0 0", "writes-go-on:-1 " },
+	};
+
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		const char *texts[2] = { cases[i].before, cases[i].now };
+		char *seen = xstrdup("");
+		struct sample samples[2] = { 0 };
+
+		for (int j = 0; j < 2; j++) {
+			char health[3], sitting[4], stalled[4], held[4], *line;
+			struct target target = { 0 };
+			struct volume volume = { .name = "v", .uuid = "", .major = 253, .nr_targets = 1, .targets = &target };
+
+			if (!texts[j] || sscanf(texts[j], "%2s %3s %3s %3s", health, sitting, stalled, held) != 4)
+				continue;
+			line = xprintf("2 4095:0 4095:1 4/4 1 %s 1 core 6 sitting %s stalled %s held %s", health, sitting,
+				       stalled, held);
+			target.status = line;
+			sample_read(&volume, &target, "/nowhere", j + 1, &samples[j]);
+			free(line);
+		}
+		events_between(texts[0] ? &samples[0] : NULL, &samples[1], note_event, &seen);
+		check_text(seen, cases[i].events, "events");
+		free(seen);
+		sample_free(&samples[0]);
+		sample_free(&samples[1]);
+	}
+}
+
 static void write_file(const char *dir, const char *name, const char *text, mode_t mode)
 {
 	char *path = xprintf("%s/%s", dir, name);
@@ -607,6 +661,7 @@ int main(int argc, char **argv)
 	test_buckets();
 	test_bad_histograms();
 	test_subtract();
+	test_events();
 	test_hedgetab();
 	test_rules();
 	test_votes();
