@@ -1,0 +1,59 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0
+#
+# Boots a guest and runs the crash tests there:
+#
+#	run.sh [--long] [--keep DIR] [--hedge FILE.ko] [--rig fast|debug] [TEST...]
+#
+# The short pass looks at some 40 crash points, the long one at more than 500.
+# Tests are raw, files, resync and order here, and filesystems of ../kselftest,
+# which needs programs that the others there do without. The modules are taken as
+# they were built. --keep brings back what the tests recorded. Environment:
+# TARGET=mirror judges dm-mirror instead; CACHED, see disks.sh; POINTS is the number
+# of points for each test, SEED another choice of everything, KLOG a file for the
+# guest's kernel log, LIMIT the seconds for each test.
+
+set -euo pipefail
+
+here=$(dirname "$(readlink -f "$0")")
+top=$(readlink -f "$here/../..")
+rig=fast long='' keep='' hedge=$top/module/dm-hedge.ko
+while [ $# -gt 0 ]; do
+	case $1 in
+	--long) long=1; shift ;;
+	--rig) rig=$2; shift 2 ;;
+	--hedge) hedge=$2; shift 2 ;;
+	--keep) keep=$2; shift 2 ;;
+	-*) sed -n '3,16s/^# \{0,1\}//p' "$0" >&2; exit 2 ;;
+	*) break ;;
+	esac
+done
+[ $# -gt 0 ] || set -- raw files resync order
+: "${POINTS:=${long:+170}}" "${POINTS:=13}"
+
+options=(--mem 2048)
+[ -z "$keep" ] || options+=(--out "$keep")
+[ -z "${KLOG:-}" ] || options+=(--log "$KLOG")
+for ko in "$hedge" "$top/tests/lag/dm-lag.ko"; do
+	[ ! -e "$ko" ] || options+=(--module "$ko")
+done
+for m in brd loop null_blk dm-mirror dm-log dm-flakey dm-log-writes ext4 xfs; do
+	options+=(--module "$m")
+done
+make -s -C "$top/tests/tools"
+for p in load linear replay numbered; do
+	options+=(--bin "$top/tests/tools/build/$p")
+done
+for p in dmsetup fio cmp timeout blockdev blkdiscard dd sed grep awk mkfs.ext4 fsck.ext4 \
+	mkfs.xfs xfs_repair fstrim mount umount truncate; do
+	options+=(--bin "$p")
+done
+for f in "$here"/*.sh "$here"/../kselftest/{common,run_in_guest,filesystems}.sh; do
+	[[ $f == */run.sh ]] || [ ! -e "$f" ] || options+=(--file "$f:/crash/")
+done
+
+environment=(SCALE="${SCALE:-1}" LIMIT="${LIMIT:-}" TARGET="${TARGET:-hedge}"
+	POINTS="$POINTS" SEED="${SEED:-1}" ${CACHED+CACHED="$CACHED"}
+	SECONDS_OF_LOAD="${SECONDS_OF_LOAD:-${long:+40}}" FILES="${long:+400}")
+"$top/tests/vm/run" --rig "$rig" "${options[@]}" --timeout $((300 + 15 * POINTS * $#)) -- \
+	env "${environment[@]}" bash /crash/run_in_guest.sh "$@"
