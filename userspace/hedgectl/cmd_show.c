@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "hedgectl.h"
 
@@ -18,7 +19,10 @@ struct view {
 	struct status status;
 	struct table table;
 	struct kv_list attrs; /* empty while suspended */
+	double sync_rate; /* regions that come into sync a second; 0: none, or not known */
 };
+
+#define RATE_TENTHS 20 /* how long the rate of a resync is looked at */
 
 static int view_read(const struct volume *volume, const struct target *target, struct view *view)
 {
@@ -129,14 +133,37 @@ static void print_policy(const struct view *view)
 	free(policy);
 }
 
+/* "done/all" of a running check; false if none runs. */
+static bool check_progress(const struct view *view, uint64_t *done, uint64_t *all)
+{
+	const char *text = kv_get(&view->attrs, "check_done");
+
+	return text && sscanf(text, "%" SCNu64 "/%" SCNu64, done, all) == 2 && *all &&
+	       *done < *all;
+}
+
+static void print_progress(const char *what, uint64_t done, uint64_t all, double rate)
+{
+	char *text = format_progress(done, all, rate);
+
+	printf("  %-8s %s\n", what, text);
+	free(text);
+}
+
 static void print_log(const struct view *view)
 {
 	char region[SIZE_TEXT];
+	uint64_t done, all;
 
 	printf("  log      %s, regions of %s, %" PRIu64 " of %" PRIu64 " in sync\n",
 	       view->status.log,
 	       format_size(view->table.region_sectors * SECTOR, region, sizeof(region)),
 	       view->status.in_sync, view->status.regions);
+	if (view->status.in_sync < view->status.regions)
+		print_progress("resync", view->status.in_sync, view->status.regions,
+			       view->sync_rate);
+	if (check_progress(view, &done, &all))
+		print_progress("check", done, all, 0);
 }
 
 static void print_counters(const struct view *view)
@@ -346,6 +373,36 @@ static struct json_object *volume_json(const struct volume *volume)
 	return object;
 }
 
+static uint64_t in_sync_now(const struct volume *volume, int target)
+{
+	struct volume again;
+	struct status status;
+	uint64_t in_sync = 0;
+
+	if (dm_volume_read(volume->name, &again))
+		return 0;
+	if (target < again.nr_targets && !status_parse(again.targets[target].status, &status)) {
+		in_sync = status.in_sync;
+		status_free(&status);
+	}
+	volume_free(&again);
+	return in_sync;
+}
+
+/* Only for people: whoever reads JSON reads it twice and knows when. */
+static void measure_resync(const struct volume *volume, struct view *view)
+{
+	for (int tenths = 0; tenths < RATE_TENTHS; tenths += 5) {
+		uint64_t now;
+
+		nanosleep(&(struct timespec){ .tv_nsec = 500000000 }, NULL);
+		now = in_sync_now(volume, view->target->index);
+		if (now > view->status.in_sync)
+			view->sync_rate = (double)(now - view->status.in_sync) /
+					  ((double)(tenths + 5) / 10);
+	}
+}
+
 static int show_targets(const struct volume *volume, struct json_object *array)
 {
 	struct view view;
@@ -353,6 +410,8 @@ static int show_targets(const struct volume *volume, struct json_object *array)
 	for (int i = 0; i < volume->nr_targets; i++) {
 		if (view_read(volume, &volume->targets[i], &view))
 			return -1;
+		if (!array && !volume->suspended && view.status.in_sync < view.status.regions)
+			measure_resync(volume, &view);
 		if (array)
 			json_object_array_add(array, target_json(&view));
 		else
@@ -388,7 +447,8 @@ const struct command show_command = {
 	.name = "show",
 	.synopsis = "NAME [--json]",
 	.summary = "Shows policy, timeout, counters, budget and legs of a volume",
-	.details = "While the volume is suspended it shows what the status line has.",
+	.details = "While the volume is suspended it shows what the status line has. While it is resynced it looks for\n"
+		"two seconds how fast that goes.",
 	.options = no_options,
 	.example = "hedgectl show vol0",
 	.min_operands = 1,

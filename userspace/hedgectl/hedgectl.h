@@ -81,6 +81,7 @@ int parse_size(const char *text, uint64_t *bytes);	/* 512K 1GiB 8s (sectors); ba
 int parse_number(const char *text, uint64_t *value);	/* decimal digits only */
 const char *format_time(uint64_t ns, char *buffer, size_t size);
 const char *format_size(uint64_t bytes, char *buffer, size_t size);
+char *format_progress(uint64_t done, uint64_t total, double rate);
 #define TIME_TEXT 24
 #define SIZE_TEXT 24
 

@@ -126,3 +126,33 @@ const char *format_size(uint64_t bytes, char *buffer, size_t size)
 	snprintf(buffer, size, value < 100 && i ? "%.3g %s" : "%.0f %s", value, names[i]);
 	return buffer;
 }
+
+/* A span of time to wait for: 40 s, 12 min, 3 h 20 min. */
+static void format_wait(double seconds, char *buffer, size_t size)
+{
+	if (seconds < 90)
+		snprintf(buffer, size, "%.0f s", seconds);
+	else if (seconds < 5400)
+		snprintf(buffer, size, "%.0f min", seconds / 60);
+	else
+		snprintf(buffer, size, "%" PRIu64 " h %" PRIu64 " min",
+			 (uint64_t)seconds / 3600, (uint64_t)seconds / 60 % 60);
+}
+
+/* A bar of what is done, and how long the rest takes at a rate of so much a second; 0: not known. */
+char *format_progress(uint64_t done, uint64_t total, double rate)
+{
+	char bar[31], wait[40] = "the time left is not known yet";
+	double share = total ? (double)done / (double)total : 1;
+	int n = (int)(share * (sizeof(bar) - 1));
+
+	memset(bar, '.', sizeof(bar) - 1);
+	memset(bar, '=', n);
+	bar[sizeof(bar) - 1] = '\0';
+	if (done < total && rate > 0) {
+		format_wait((double)(total - done) / rate, wait, sizeof(wait) - 6);
+		strcat(wait, " left");
+	}
+	return xprintf("[%s] %5.1f %%%s%s", bar, 100 * share, done < total ? ", " : "",
+		       done < total ? wait : "");
+}

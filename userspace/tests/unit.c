@@ -530,6 +530,25 @@ static void test_events(void)
 	}
 }
 
+static void test_progress(void)
+{
+	static const struct { uint64_t done, total; double rate; const char *text; } cases[] = {
+		{ 0, 100, 0, "[..............................]   0.0 %, the time left is not known yet" },
+		{ 50, 100, 2, "[===============...............]  50.0 %, 25 s left" },
+		{ 99, 100, 0.001, "[=============================.]  99.0 %, 17 min left" },
+		{ 0, 36000, 3, "[..............................]   0.0 %, 3 h 20 min left" },
+		{ 100, 100, 5, "[==============================] 100.0 %" },
+		{ 0, 0, 5, "[==============================] 100.0 %" },
+	};
+
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		char *text = format_progress(cases[i].done, cases[i].total, cases[i].rate);
+
+		check_text(text, cases[i].text, "progress");
+		free(text);
+	}
+}
+
 static void write_file(const char *dir, const char *name, const char *text, mode_t mode)
 {
 	char *path = xprintf("%s/%s", dir, name);
@@ -661,6 +680,7 @@ int main(int argc, char **argv)
 	test_buckets();
 	test_bad_histograms();
 	test_subtract();
+	test_progress();
 	test_events();
 	test_hedgetab();
 	test_rules();
