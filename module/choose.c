@@ -19,7 +19,21 @@ static void view_leg(struct hedge_leg_view *view, const struct hedge_leg *leg)
 	view->inflight = atomic_read(&leg->inflight);
 	view->queued = READ_ONCE(leg->queued);
 	view->service_us = READ_ONCE(leg->service_us);
-	view->work = 0;
+}
+
+/* Work left is looked at by "llw" only, and only then kept. */
+static void view_work(struct hedge_view *view, const struct hedge *h)
+{
+	unsigned int i;
+
+	for (i = 0; i < h->nr_legs; i++)
+		view->leg[i].work = max_t(s64, 0,
+					  atomic64_read(&h->leg[i].work_us));
+}
+
+static u32 weight(const struct hedge_conf *conf, unsigned int leg, bool hedge)
+{
+	return hedge ? conf->leg[leg].hedge_weight : conf->leg[leg].weight;
 }
 
 /**
@@ -46,14 +60,15 @@ unsigned int hedge_choose_legs(struct hedge *h, const struct hedge_conf *conf,
 	view.nr_legs = h->nr_legs;
 	view.usable = among;
 	view.avoid = READ_ONCE(h->stalled);
-	view.sitting = 0;
+	view.sitting = READ_ONCE(h->sitting);
 	view.random = &shard->random;
 	view.turn = &shard->turn;
 	for (i = 0; i < h->nr_legs; i++) {
 		view_leg(&view.leg[i], &h->leg[i]);
-		view.leg[i].weight = hedge ? conf->leg[i].hedge_weight :
-					     conf->leg[i].weight;
+		view.leg[i].weight = weight(conf, i, hedge);
 	}
+	if (conf->knobs.val[HEDGE_BALANCE] == HEDGE_BALANCE_LLW)
+		view_work(&view, h);
 	return hedge_choose(&conf->knobs, &view, among, copies, chosen);
 }
 
@@ -124,6 +139,55 @@ u32 hedge_unused_legs(struct hedge *h, const struct hedge_conf *conf, u32 among)
 		if (!atomic_read(&h->leg[__ffs(left)].inflight))
 			unused |= BIT(__ffs(left));
 	return unused;
+}
+
+/**
+ * hedge_serving_legs - which legs are to serve, of some
+ * @h: the target
+ * @conf: the settings
+ * @among: bit for each leg that may be taken
+ * @hedge: whether for a hedge, which has weights of its own
+ *
+ * Context: any.
+ *
+ * Return: those that are no last resort, or if there are none, the best of the
+ * others; empty only if @among is.
+ */
+u32 hedge_serving_legs(struct hedge *h, const struct hedge_conf *conf,
+		       u32 among, bool hedge)
+{
+	struct hedge_view view;
+	unsigned int i;
+
+	view.usable = among;
+	view.avoid = READ_ONCE(h->stalled);
+	view.sitting = READ_ONCE(h->sitting);
+	for (i = 0; i < h->nr_legs; i++)
+		view.leg[i].weight = weight(conf, i, hedge);
+	return hedge_preferred(&view, among);
+}
+
+/**
+ * hedge_free_legs - which legs may start a copy of a new read now
+ * @h: the target
+ * @conf: the settings
+ * @among: bit for each leg that may be taken
+ *
+ * A free slot of a leg of last resort is none while others could serve.
+ *
+ * Context: any. To be exact, caller holds hedge->wait_lock.
+ *
+ * Return: bit for each of them.
+ */
+u32 hedge_free_legs(struct hedge *h, const struct hedge_conf *conf, u32 among)
+{
+	u32 free = 0, left;
+
+	for (left = hedge_serving_legs(h, conf, among, false); left;
+	     left &= left - 1)
+		if (hedge_leg_has_slot(conf, &h->leg[__ffs(left)]))
+			free |= BIT(__ffs(left));
+	return free;
 }
 
 /* Lumps of two copies: most reads then touch their own shard only. */

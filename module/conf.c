@@ -15,7 +15,8 @@ static u64 tau_ns(const struct hedge_conf *conf, unsigned int size,
 {
 	u32 timeout = conf->leg[leg].timeout_us;
 
-	if (conf->knobs.val[HEDGE_REPLICATE] == HEDGE_NR)
+	/* The others hedge never, or need no timeout. */
+	if (conf->knobs.val[HEDGE_REPLICATE] != HEDGE_LPR)
 		return 0;
 	if (timeout == HEDGE_TIMEOUT_INHERIT)
 		timeout = conf->knobs.val[HEDGE_TIMEOUT_US];
@@ -38,8 +39,16 @@ static void conf_derive(struct hedge *h, struct hedge_conf *conf)
 	}
 	conf->rescue_ns = (u64)conf->knobs.val[HEDGE_RESCUE_US] * NSEC_PER_USEC;
 	conf->max_copy = conf->knobs.val[HEDGE_MAX_COPY_KB] << 10;
+	conf->task = conf->knobs.val[HEDGE_TASK_KB] << 10;
+	if (conf->task > conf->max_copy)
+		conf->task = 0;
+	conf->probe = conf->knobs.val[HEDGE_PROBE] == HEDGE_ON ?
+		      conf->knobs.val[HEDGE_PROBE_KB] << 10 : 0;
+	conf->at_once = hedge_at_once(&conf->knobs) &&
+			conf->knobs.val[HEDGE_MAX_HEDGES];
+	conf->waits = conf->knobs.val[HEDGE_QUEUE_DEPTH] || conf->at_once;
 	conf->speculative = conf->knobs.val[HEDGE_COPIES] > 1 || timed ||
-			    conf->rescue_ns;
+			    conf->at_once || conf->probe || conf->rescue_ns;
 }
 
 /**
@@ -72,6 +81,12 @@ struct hedge_conf *hedge_conf_alloc(const struct hedge_conf *from,
 	return conf;
 }
 
+static bool differs(const struct hedge_conf *a, const struct hedge_conf *b,
+		    enum hedge_knob knob)
+{
+	return a->knobs.val[knob] != b->knobs.val[knob];
+}
+
 /**
  * hedge_conf_publish - put settings in force
  * @h: the target
@@ -82,17 +97,18 @@ struct hedge_conf *hedge_conf_alloc(const struct hedge_conf *from,
 void hedge_conf_publish(struct hedge *h, struct hedge_conf *conf)
 {
 	struct hedge_conf *old = rcu_dereference_protected(h->conf, true);
-	bool budget, rescue;
+	bool budget, rescue, order;
 
 	conf_derive(h, conf);
 	hedge_bounce_limit(h, (long)conf->knobs.val[HEDGE_BOUNCE_MB] << 20);
 	rcu_assign_pointer(h->conf, conf);
 	if (!old)
 		return;
-	budget = old->knobs.val[HEDGE_BUDGET_PCT] !=
-		 conf->knobs.val[HEDGE_BUDGET_PCT];
+	budget = differs(old, conf, HEDGE_BUDGET_PCT);
+	order = differs(old, conf, HEDGE_ORDER) ||
+		differs(old, conf, HEDGE_REPLICATE);
 	rescue = conf->rescue_ns && conf->rescue_ns != old->rescue_ns;
-	if (budget || rescue)
+	if (budget || rescue || order)
 		synchronize_rcu();	/* nobody works by the old settings */
 	/*
 	 * The bound on extra copies is as of the last change of the budget: what
@@ -102,6 +118,9 @@ void hedge_conf_publish(struct hedge *h, struct hedge_conf *conf)
 		hedge_budget_empty(h);
 	if (rescue)
 		hedge_clock_rescue(h, conf->rescue_ns);
+	/* What waits stands where the old settings have put it. */
+	if (order)
+		hedge_order_rebuild(h, conf);
 	kfree_rcu(old, rcu);
 }
 

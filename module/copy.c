@@ -46,6 +46,7 @@ struct hedge_copy *hedge_copy_new(struct hedge_read *r, enum hedge_kind kind)
 
 	if (r->first.state == HEDGE_COPY_NEW) {
 		r->first.kind = kind;
+		r->first.probing = r->probe && kind == HEDGE_ARRIVAL;
 		return &r->first;
 	}
 	b = hedge_bounce_get(r->hedge, r->iter.bi_size);
@@ -58,6 +59,9 @@ struct hedge_copy *hedge_copy_new(struct hedge_read *r, enum hedge_kind kind)
 	c->kind = kind;
 	c->state = HEDGE_COPY_NEW;
 	c->nowait = false;
+	c->probing = r->probe && kind == HEDGE_ARRIVAL;
+	c->probed = false;
+	c->work_us = 0;
 	r->refs++;
 	return c;
 }
@@ -119,6 +123,17 @@ static void copy_clock(struct hedge_copy *c, const struct hedge_conf *conf)
 	hedge_clock_set(r);
 }
 
+/*
+ * One more task of a read has started. Where this changes the order in which
+ * its others wait, the caller has hedge->wait_lock.
+ */
+static void job_assigned(struct hedge_job *job, const struct hedge_conf *conf)
+{
+	job->unassigned--;
+	if (conf->waits && conf->knobs.val[HEDGE_ORDER] == HEDGE_FUT)
+		hedge_order_rekey(job, conf);
+}
+
 /**
  * hedge_copy_start - count a copy as handed to a leg
  * @c: the copy
@@ -147,7 +162,11 @@ bool hedge_copy_start(struct hedge_copy *c, struct hedge_leg *leg,
 	c->leg = leg;
 	c->state = HEDGE_COPY_STARTED;
 	c->started_ns = now;
+	if (conf->knobs.val[HEDGE_BALANCE] == HEDGE_BALANCE_LLW)
+		hedge_leg_add_work(c, conf);
 	c->depth = hedge_depth_index(atomic_inc_return(&leg->inflight));
+	if (!r->starts && r->job)
+		job_assigned(r->job, conf);
 	r->starts++;
 	r->on |= BIT(leg->index);
 	r->out |= BIT(leg->index);
@@ -188,23 +207,24 @@ static void copy_aim(struct hedge_copy *c, bool nowait)
 	struct hedge_bounce *b = copy_bounce(c);
 	struct hedge_read *r = c->read;
 	struct bio *bio = &b->bio;
+	u32 bytes = c->probing ? r->probe : r->iter.bi_size;
 
 	nowait = nowait && c->leg->nowait;
 	c->nowait = nowait && !r->nowait;
 	bio->bi_bdev = c->leg->dev->bdev;
 	bio->bi_opf = r->opf | (nowait ? REQ_NOWAIT : 0);
 	bio->bi_flags = 0;
-	bio->bi_ioprio = r->ioprio;
+	bio->bi_ioprio = c->probing ? hedge_probe_ioprio(r) : r->ioprio;
 	bio->bi_status = BLK_STS_OK;
 	bio->bi_iter.bi_sector = leg_sector(r, c->leg);
-	bio->bi_iter.bi_size = r->iter.bi_size;
+	bio->bi_iter.bi_size = bytes;
 	bio->bi_iter.bi_idx = 0;
 	bio->bi_iter.bi_bvec_done = 0;
 	bio->bi_vcnt = 1;
 	bio->bi_private = c;
 	bio->bi_end_io = hedge_copy_endio;
 	atomic_set(&bio->__bi_remaining, 1);
-	bvec_set_page(&b->bvec, virt_to_page(b->data), r->iter.bi_size, 0);
+	bvec_set_page(&b->bvec, virt_to_page(b->data), bytes, 0);
 }
 
 /**
@@ -234,8 +254,8 @@ void hedge_copy_submit_new(struct hedge_copy *c)
 	struct bio *bio = &copy_bounce(c)->bio;
 	struct hedge_read *r = c->read;
 
-	if (c == &r->first) {
-		/* It is sent before all others, so the parent is still there. */
+	if (c == &r->first && hedge_task_is_first(r)) {
+		/* Device-mapper keeps the parent until map has returned. */
 		dm_submit_bio_remap(r->parent, bio);
 		return;
 	}
@@ -297,8 +317,11 @@ u64 hedge_copy_ended(struct hedge_copy *c, blk_status_t status)
 	u64 now = ktime_get_ns();
 
 	hedge_leg_answered(leg, now);
+	if (c->work_us)
+		hedge_leg_drop_work(c, status ? 0 : now - c->started_ns);
 	if (!status)
-		hedge_leg_took(leg, c->depth, c->read->iter.bi_size,
+		hedge_leg_took(leg, c->depth, c->probing ? c->read->probe :
+				      c->read->iter.bi_size,
 			       now - c->started_ns);
 	return now;
 }

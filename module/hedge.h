@@ -28,6 +28,7 @@
 #include <linux/kobject.h>
 #include <linux/mutex.h>
 #include <linux/percpu.h>
+#include <linux/rbtree.h>
 #include <linux/sched/mm.h>
 #include <linux/slab.h>
 #include <linux/spinlock.h>
@@ -40,6 +41,8 @@
 #include "core/knobs.h"
 #include "core/policy.h"
 #include "core/service.h"
+#include "core/sitout.h"
+#include "core/task.h"
 #include "core/tau.h"
 
 #define DM_MSG_PREFIX "hedge"
@@ -116,9 +119,13 @@ enum hedge_health {
  * @queued: how many
  * @inflight: read copies started and not completed
  * @service_us: smoothed service time
+ * @class_us: the same by size class, measured under "balance llw" only
+ * @work_us: what its copies, in flight and queued, are expected to take; those
+ *           that were placed under "balance llw" only
  * @last_done_ns: when a read copy last completed
  * @auto_depth: copies below which the leg counts as idle, as learnt
- * @probed_ns: when a stalled leg was last given the duplicate of a read
+ * @probed_ns: when a leg that is stalled or sits out was last given the
+ *             duplicate of a read
  * @kobj: legs/<i>
  * @has_kobj: while @kobj is there
  * @released: completed when @kobj has been released
@@ -152,6 +159,8 @@ struct hedge_leg {
 	atomic_t inflight ____cacheline_aligned_in_smp;
 	u32 service_us;
 	u64 last_done_ns;
+	u32 class_us[HEDGE_NR_SIZES];
+	atomic64_t work_us;
 
 	u32 auto_depth ____cacheline_aligned_in_smp;
 	u64 probed_ns;
@@ -183,7 +192,10 @@ enum hedge_copy_state {
  * @state: changed under the shard's lock, and to and from QUEUED under
  *         hedge->wait_lock as well
  * @nowait: whether it was submitted with a REQ_NOWAIT of our own
+ * @probing: reads the probe, not yet the whole (probe.c)
+ * @probed: was a probe, and has got the whole read for that
  * @depth: index of the copies in flight at its start
+ * @work_us: its part of leg->work_us
  * @started_ns: when it was handed to the device
  * @out: in shard->out of its leg while started, oldest first
  * @list: in leg->queue (QUEUED) or leg->todo (STARTED)
@@ -195,7 +207,10 @@ struct hedge_copy {
 	u8 kind;
 	u8 state;
 	bool nowait;
+	bool probing;
+	bool probed;
 	u8 depth;
+	u32 work_us;
 	u64 started_ns;
 	struct list_head out;
 	struct list_head list;
@@ -203,10 +218,44 @@ struct hedge_copy {
 };
 
 /**
- * struct hedge_read - a read
+ * struct hedge_place - the place of a read in an ordered set (order.c)
+ * @node: in the tree; empty while it is not in the set
+ * @rank: the least comes first
+ */
+struct hedge_place {
+	struct rb_node node;
+	struct hedge_rank rank;
+};
+
+static inline bool hedge_placed(const struct hedge_place *place)
+{
+	return !RB_EMPTY_NODE(&place->node);
+}
+
+/**
+ * struct hedge_job - a read that was cut into tasks (task.c)
+ * @left: tasks that are not done; the last one ends the parent
+ * @status: the error of one that failed, if any did
+ * @unassigned: tasks that no leg has started, under the lock of their home
+ * @tasks: those that are not done, likewise and under hedge->wait_lock
+ *
+ * It lies in the per-bio data of the parent, which lives until the last of its
+ * tasks is done.
+ */
+struct hedge_job {
+	atomic_t left;
+	blk_status_t status;
+	u32 unassigned;
+	struct list_head tasks;
+};
+
+/**
+ * struct hedge_read - a read, or a task of one
  * @hedge: the target
  * @shard: its home, whose lock covers all that follows
  * @parent: the bio to end; not touched by others once @done is set
+ * @job: what it is a task of, NULL for a whole read; as @parent
+ * @of_job: in @job->tasks
  * @id: ties the tracepoints of one read
  * @arrival_ns: when it arrived
  * @tau_at: when it becomes overdue, 0 if it does not
@@ -214,9 +263,9 @@ struct hedge_copy {
  * @clock: in shard->clock at the earlier of both
  * @task: in hedge->tasks while it waits for a leg; changed under
  *        hedge->wait_lock as well
- * @late: in hedge->overdue while it may not be hedged; likewise
+ * @late: in hedge->overdue while it could get another copy; likewise
  * @queued: its copies that wait for a slot; likewise
- * @iter: the parent's iterator as it arrived
+ * @iter: the parent's iterator as it arrived, or the part that is this task's
  * @css: cgroup of its submitter, with a reference; NULL for a direct read that
  *       was sent from map
  * @opf: operation and flags of its copies
@@ -229,6 +278,9 @@ struct hedge_copy {
  * @starts: copies started so far
  * @wanted: copies that are to be sent at arrival
  * @hedges: hedges sent so far
+ * @probe: size of a probe in bytes; 0 if its copies do not begin with one
+ * @probe_first: probes go ahead of others
+ * @decided: a probe has won, and its leg has the whole read
  * @direct: reads straight into the parent's pages: has just one copy ever and
  *          lives in the parent's per-bio data
  * @nowait: the parent must not wait
@@ -241,13 +293,15 @@ struct hedge_read {
 	struct hedge *hedge;
 	struct hedge_shard *shard;
 	struct bio *parent;
+	struct hedge_job *job;
+	struct list_head of_job;
 	u64 id;
 	u64 arrival_ns;
 	u64 tau_at;
 	u64 rescue_at;
 	struct timerqueue_node clock;
-	struct list_head task;
-	struct list_head late;
+	struct hedge_place task;
+	struct hedge_place late;
 	struct hedge_copy *queued;
 	struct bvec_iter iter;
 	struct cgroup_subsys_state *css;
@@ -261,6 +315,9 @@ struct hedge_read {
 	u8 starts;
 	u8 wanted;
 	u8 hedges;
+	u32 probe;
+	bool probe_first;
+	bool decided;
 	bool direct;
 	bool nowait;
 	bool done;
@@ -270,9 +327,19 @@ struct hedge_read {
 };
 
 /**
+ * struct hedge_parent - per-bio data of a read
+ * @job: what its tasks share, if it was cut
+ * @read: the read, if it is direct
+ */
+struct hedge_parent {
+	struct hedge_job job;
+	struct hedge_read read;
+};
+
+/**
  * struct hedge_bounce - a copy with a bio and pages of its own
  * @read: the read, if this is its first copy; else only @read.first is used
- * @next: in the shard's free list
+ * @next: in the shard's free list, or the next task of a read that is cut
  * @order: of the pages
  * @data: the pages, physically contiguous
  * @bvec: the one segment of @bio
@@ -342,7 +409,11 @@ struct hedge_leg_conf {
  * @tau_ns: the timeout in force for a size class on a leg, 0 if none
  * @rescue_ns: rescue_us
  * @max_copy: max_copy_kb in bytes
+ * @task: task_kb in bytes; 0 if reads are not cut
+ * @probe: probe_kb in bytes; 0 if there are no probes
  * @speculative: whether a read can ever get more than one copy
+ * @at_once: whether a read may get another copy as soon as it has started
+ * @waits: whether arrivals need hedge->wait_lock: legs have slots, or @at_once
  */
 struct hedge_conf {
 	struct rcu_head rcu;
@@ -352,7 +423,11 @@ struct hedge_conf {
 	u64 tau_ns[HEDGE_NR_SIZES][HEDGE_MAX_LEGS];
 	u64 rescue_ns;
 	u32 max_copy;
+	u32 task;
+	u32 probe;
 	bool speculative;
+	bool at_once;
+	bool waits;
 };
 
 /* What the recovery is doing: recover.c. */
@@ -457,6 +532,7 @@ struct hedge_check {
  *           lacks one of them is acknowledged (region worker)
  * @default_leg: the live leg, not partial, that regions are copied from
  * @stalled: bit for each stalled leg (changed under @wait_lock)
+ * @sitting: bit for each leg that sits out (likewise)
  * @conf: the settings in force
  * @conf_mutex: serialises changes of @conf
  * @shards: per CPU
@@ -468,9 +544,10 @@ struct hedge_check {
  * @abandoned: reads that ended while copies of them are still out
  * @drained: woken when @abandoned becomes zero
  * @wait_lock: covers what waits (@tasks, @overdue, leg->queue, @held) and
- *             changes of @live and @stalled
- * @tasks: reads that wait for a leg, in the shared queue
- * @overdue: reads that are overdue and may not be hedged yet, oldest first
+ *             changes of @live, @stalled and @sitting
+ * @tasks: reads that wait for a leg: the shared queue, by rank
+ * @overdue: started reads that are to get another copy when it is possible, by
+ *           rank: those that are overdue, or all where that is at once
  * @nr_tasks: length of @tasks
  * @nr_overdue: length of @overdue
  * @waiting: how many wait in all; read without the lock
@@ -491,6 +568,7 @@ struct hedge_check {
  * @wq: for @tick, @event, @region_work and @check
  * @tick: once a second
  * @tick_mutex: serialises evaluations
+ * @sitout: who sits out, and why (tick only)
  * @event: tells userspace that a leg changed
  * @changed: what @event has to tell: bit for each leg
  * @targets: in the list of all targets
@@ -520,6 +598,7 @@ struct hedge {
 	unsigned long vouched;
 	unsigned int default_leg;
 	unsigned long stalled;
+	unsigned long sitting;
 
 	struct hedge_conf __rcu *conf;
 	struct mutex conf_mutex;	/* serialises changes of conf */
@@ -535,8 +614,8 @@ struct hedge {
 	wait_queue_head_t drained;
 
 	spinlock_t wait_lock;		/* covers tasks, overdue, leg->queue */
-	struct list_head tasks;
-	struct list_head overdue;
+	struct rb_root_cached tasks;
+	struct rb_root_cached overdue;
 	unsigned int nr_tasks;
 	unsigned int nr_overdue;
 	unsigned int waiting;
@@ -560,6 +639,7 @@ struct hedge {
 	struct workqueue_struct *wq;
 	struct delayed_work tick;
 	struct mutex tick_mutex;	/* serialises evaluations */
+	struct hedge_sitout sitout;
 	struct work_struct event;
 	unsigned long changed;
 
@@ -616,7 +696,18 @@ void hedge_conf_learnt(struct hedge *h, const u64 *auto_ns);
 int hedge_conf_set(struct hedge *h, int leg, const char *attribute,
 		   const char *value);
 
+/* Copies that are to be handed to their legs, outside of all locks. */
+struct hedge_sends {
+	struct hedge_copy *copy[HEDGE_MAX_LEGS];
+	unsigned int nr;
+};
+
 /* read.c: the life of a read. */
+void hedge_read_init(struct hedge *h, struct hedge_read *r, struct bio *bio,
+		     u32 usable, u64 now);
+void hedge_read_submit(struct hedge_sends *sends);
+bool hedge_read_arrive(struct hedge_read *r, const struct hedge_conf *conf,
+		       bool copyable, struct hedge_sends *sends);
 int hedge_read_map(struct hedge *h, struct bio *bio);
 void hedge_copy_endio(struct bio *bio);
 int hedge_read_direct_end(struct hedge *h, struct bio *bio,
@@ -644,6 +735,9 @@ bool hedge_leg_has_slot(const struct hedge_conf *conf,
 			const struct hedge_leg *leg);
 u32 hedge_unused_legs(struct hedge *h, const struct hedge_conf *conf,
 		      u32 among);
+u32 hedge_serving_legs(struct hedge *h, const struct hedge_conf *conf,
+		       u32 among, bool hedge);
+u32 hedge_free_legs(struct hedge *h, const struct hedge_conf *conf, u32 among);
 u32 hedge_idle_legs(struct hedge *h, const struct hedge_conf *conf, u32 among);
 void hedge_budget_empty(struct hedge *h);
 void hedge_budget_earn(struct hedge_shard *shard,
@@ -651,17 +745,45 @@ void hedge_budget_earn(struct hedge_shard *shard,
 bool hedge_budget_pays_now(const struct hedge_shard *shard);
 bool hedge_budget_pay(struct hedge_shard *shard);
 
+/* order.c: the shared queue and the overdue reads, in order. */
+struct hedge_read *hedge_order_first(const struct hedge *h);
+struct hedge_read *hedge_order_next(const struct hedge_read *r);
+struct hedge_read *hedge_order_first_late(const struct hedge *h);
+struct hedge_read *hedge_order_next_late(const struct hedge_read *r);
+void hedge_order_add(struct hedge_read *r, const struct hedge_conf *conf);
+void hedge_order_remove(struct hedge_read *r);
+void hedge_order_add_late(struct hedge_read *r, const struct hedge_conf *conf);
+void hedge_order_remove_late(struct hedge_read *r);
+void hedge_order_rekey(struct hedge_job *job, const struct hedge_conf *conf);
+void hedge_order_rebuild(struct hedge *h, const struct hedge_conf *conf);
+
 /* wait.c: slots, queues, overdue reads, rescues. */
 bool hedge_wait_place(struct hedge_copy *c, struct hedge_leg *leg,
 		      const struct hedge_conf *conf, u64 now);
-void hedge_wait_enqueue(struct hedge_copy *c, struct hedge_leg *leg);
-void hedge_wait_task(struct hedge_read *r);
+void hedge_wait_enqueue(struct hedge_copy *c, struct hedge_leg *leg,
+			const struct hedge_conf *conf);
+void hedge_wait_count(struct hedge *h, int n);
+void hedge_wait_at_once(struct hedge_read *r, const struct hedge_conf *conf);
 void hedge_wait_clock(struct hedge_read *r, const struct hedge_conf *conf);
 void hedge_wait_starved(struct hedge_read *r);
 void hedge_wait_cancel(struct hedge_read *r);
 void hedge_wait_forget(struct hedge_read *r);
 void hedge_wait_due(struct hedge_read *r, u64 now);
 void hedge_wait_dispatch(struct hedge *h);
+
+/* task.c: reads that are cut into tasks. */
+struct hedge_bounce *hedge_task_cut(struct hedge *h,
+				    const struct hedge_conf *conf,
+				    struct bio *bio, u64 now);
+void hedge_task_send(struct hedge *h, struct hedge_bounce *tasks);
+bool hedge_task_is_first(const struct hedge_read *r);
+bool hedge_task_done(struct hedge_job *job, blk_status_t *status);
+
+/* probe.c: copies that begin with a small one. */
+void hedge_probe_init(struct hedge_read *r, const struct hedge_conf *conf);
+unsigned short hedge_probe_ioprio(const struct hedge_read *r);
+bool hedge_probe_wins(struct hedge_copy *c);
+void hedge_probe_go_on(struct hedge_copy *c);
 
 /* bounce.c: copies with pages of their own. */
 struct hedge_bounce *hedge_bounce_get(struct hedge *h, unsigned int bytes);
@@ -684,8 +806,12 @@ void hedge_leg_exit(struct hedge_leg *leg);
 void hedge_leg_send(struct hedge_leg *leg, struct hedge_copy *c);
 void hedge_leg_send_bio(struct hedge_leg *leg, struct bio *bio);
 void hedge_leg_check_stalled(struct hedge_shard *shard, u32 legs, u64 now);
+void hedge_leg_alive(struct hedge_leg *leg, u64 now);
 void hedge_leg_answered(struct hedge_leg *leg, u64 now);
 struct hedge *hedge_leg_predecessor(struct hedge *h);
+void hedge_leg_add_work(struct hedge_copy *c, const struct hedge_conf *conf);
+void hedge_leg_drop_work(struct hedge_copy *c, u64 ns);
+void hedge_leg_sit(struct hedge *h, unsigned long sitting);
 void hedge_leg_register(struct hedge *h, bool there);
 void hedge_leg_took(struct hedge_leg *leg, unsigned int depth,
 		    unsigned int bytes, u64 ns);

@@ -91,6 +91,7 @@ void hedge_leg_changed(struct hedge_leg *leg)
 			      leg->index, !!(READ_ONCE(h->live) &
 					     BIT(leg->index)),
 			      !!(READ_ONCE(h->stalled) & BIT(leg->index)),
+			      !!(READ_ONCE(h->sitting) & BIT(leg->index)),
 			      READ_ONCE(leg->health));
 	set_bit(leg->index, &h->changed);
 	queue_work(h->wq, &h->event);
@@ -118,9 +119,10 @@ void hedge_leg_event(struct work_struct *work)
 		snprintf(number, sizeof(number), "DM_HEDGE_LEG=%u", i);
 		snprintf(device, sizeof(device), "DM_HEDGE_DEVICE=%s",
 			 leg->dev->name);
-		snprintf(state, sizeof(state), "DM_HEDGE_STATE=%c%s",
+		snprintf(state, sizeof(state), "DM_HEDGE_STATE=%c%s%s",
 			 hedge_leg_health_char(leg),
-			 READ_ONCE(h->stalled) & BIT(i) ? " stalled" : "");
+			 READ_ONCE(h->stalled) & BIT(i) ? " stalled" : "",
+			 READ_ONCE(h->sitting) & BIT(i) ? " sitting" : "");
 		envp[0] = number;
 		envp[1] = device;
 		envp[2] = state;
@@ -208,6 +210,22 @@ static void leg_unstall(struct hedge_leg *leg)
 }
 
 /**
+ * hedge_leg_alive - a leg has answered a probe, and keeps its slot
+ * @leg: the leg
+ * @now: the time in nanoseconds
+ *
+ * Context: any.
+ */
+void hedge_leg_alive(struct hedge_leg *leg, u64 now)
+{
+	WRITE_ONCE(leg->last_done_ns, now);
+	/* Pairs with the barrier in leg_stall(). */
+	smp_mb();
+	if (unlikely(READ_ONCE(leg->hedge->stalled) & BIT(leg->index)))
+		leg_unstall(leg);
+}
+
+/**
  * hedge_leg_answered - a read copy has come back from a leg
  * @leg: the leg
  * @now: the time in nanoseconds
@@ -225,6 +243,70 @@ void hedge_leg_answered(struct hedge_leg *leg, u64 now)
 	smp_mb__after_atomic();
 	if (unlikely(READ_ONCE(leg->hedge->stalled) & BIT(leg->index)))
 		leg_unstall(leg);
+}
+
+/**
+ * hedge_leg_add_work - count a copy into the work left on its leg
+ * @c: the copy, which is about to start or to wait there
+ * @conf: the settings
+ *
+ * Does nothing but under "balance llw". What was counted stays with the copy,
+ * so that as much is taken off whatever the settings are by then.
+ *
+ * Context: any. Caller holds the home's lock.
+ */
+void hedge_leg_add_work(struct hedge_copy *c, const struct hedge_conf *conf)
+{
+	struct hedge_leg *leg = c->leg;
+	u32 bytes = c->read->iter.bi_size;
+
+	if (conf->knobs.val[HEDGE_BALANCE] != HEDGE_BALANCE_LLW)
+		return;
+	c->work_us = hedge_service_work(READ_ONCE(leg->class_us
+						  [hedge_size_class(bytes)]),
+					READ_ONCE(leg->service_us));
+	atomic64_add(c->work_us, &leg->work_us);
+}
+
+/**
+ * hedge_leg_drop_work - a copy that was counted has ended, or goes elsewhere
+ * @c: the copy, with work_us not 0
+ * @ns: how long it took in nanoseconds, 0 if it was not served
+ *
+ * Context: any. A copy that is queued: caller holds the home's lock.
+ */
+void hedge_leg_drop_work(struct hedge_copy *c, u64 ns)
+{
+	struct hedge_leg *leg = c->leg;
+	u32 *class_us = &leg->class_us[hedge_size_class(c->read->iter.bi_size)];
+
+	atomic64_sub(c->work_us, &leg->work_us);
+	c->work_us = 0;
+	if (ns)
+		WRITE_ONCE(*class_us,
+			   hedge_service_update(READ_ONCE(*class_us), ns));
+}
+
+/**
+ * hedge_leg_sit - set which legs sit out
+ * @h: the target
+ * @sitting: bit for each of them
+ *
+ * Context: process. Caller holds tick_mutex.
+ */
+void hedge_leg_sit(struct hedge *h, unsigned long sitting)
+{
+	unsigned long changed;
+	unsigned int i;
+
+	spin_lock_irq(&h->wait_lock);
+	changed = h->sitting ^ sitting;
+	WRITE_ONCE(h->sitting, sitting);
+	spin_unlock_irq(&h->wait_lock);
+	for_each_set_bit(i, &changed, h->nr_legs)
+		hedge_leg_changed(&h->leg[i]);
+	if (changed && READ_ONCE(h->waiting))
+		hedge_wait_dispatch(h);
 }
 
 /**

@@ -28,25 +28,29 @@
 #define COPY_FLAGS (REQ_SYNC | REQ_META | REQ_PRIO | REQ_RAHEAD | REQ_IDLE | \
 		    REQ_BACKGROUND | REQ_FAILFAST_MASK | REQ_NOMERGE)
 
-/* The copies that a read sends from map. */
-struct send_list {
-	struct hedge_copy *copy[HEDGE_MAX_LEGS];
-	unsigned int nr;
-};
-
-/* Reads that were started on no leg yet: used by arrival only. */
-static void read_init(struct hedge *h, struct hedge_read *r, struct bio *bio,
-		      u32 usable, u64 now)
+/**
+ * hedge_read_init - make a read that was sent to no leg yet
+ * @h: the target
+ * @r: the read
+ * @bio: its parent
+ * @usable: bit for each leg that may serve it
+ * @now: the time in nanoseconds
+ *
+ * Context: any.
+ */
+void hedge_read_init(struct hedge *h, struct hedge_read *r, struct bio *bio,
+		     u32 usable, u64 now)
 {
 	r->hedge = h;
 	r->shard = raw_cpu_ptr(h->shards);
 	r->parent = bio;
+	r->job = NULL;
 	r->arrival_ns = now;
 	r->tau_at = 0;
 	r->rescue_at = 0;
 	timerqueue_init(&r->clock);
-	INIT_LIST_HEAD(&r->task);
-	INIT_LIST_HEAD(&r->late);
+	RB_CLEAR_NODE(&r->task.node);
+	RB_CLEAR_NODE(&r->late.node);
 	r->queued = NULL;
 	r->iter = bio->bi_iter;
 	r->css = NULL;
@@ -60,6 +64,8 @@ static void read_init(struct hedge *h, struct hedge_read *r, struct bio *bio,
 	r->starts = 0;
 	r->wanted = 1;
 	r->hedges = 0;
+	r->probe = 0;
+	r->decided = false;
 	r->direct = false;
 	r->nowait = bio->bi_opf & REQ_NOWAIT;
 	r->done = false;
@@ -69,6 +75,9 @@ static void read_init(struct hedge *h, struct hedge_read *r, struct bio *bio,
 	r->first.kind = HEDGE_ARRIVAL;
 	r->first.state = HEDGE_COPY_NEW;
 	r->first.nowait = false;
+	r->first.probing = false;
+	r->first.probed = false;
+	r->first.work_us = 0;
 }
 
 /*
@@ -80,7 +89,8 @@ static struct hedge_read *read_new(struct hedge *h,
 				   struct bio *bio, u64 now, bool *copyable)
 {
 	unsigned int bytes = bio->bi_iter.bi_size;
-	struct hedge_read *in_parent = dm_per_bio_data(bio, sizeof(*in_parent));
+	struct hedge_parent *parent = dm_per_bio_data(bio, sizeof(*parent));
+	struct hedge_read *in_parent = &parent->read;
 	u32 usable = hedge_sync_usable(h, bio->bi_iter.bi_sector);
 	struct hedge_bounce *b;
 
@@ -96,8 +106,9 @@ static struct hedge_read *read_new(struct hedge *h,
 			*copyable = true;
 			b = hedge_bounce_get(h, bytes);
 			if (b) {
-				read_init(h, &b->read, bio, usable, now);
+				hedge_read_init(h, &b->read, bio, usable, now);
 				b->read.css = hedge_css_get();
+				hedge_probe_init(&b->read, conf);
 				/* For hedge_read_direct_end(). */
 				in_parent->direct = false;
 				return &b->read;
@@ -105,7 +116,7 @@ static struct hedge_read *read_new(struct hedge *h,
 			hedge_count(h, HEDGE_UNHEDGED_MEMORY);
 		}
 	}
-	read_init(h, in_parent, bio, usable, now);
+	hedge_read_init(h, in_parent, bio, usable, now);
 	in_parent->direct = true;
 	return in_parent;
 }
@@ -116,14 +127,14 @@ static struct hedge_read *read_new(struct hedge *h,
  */
 static void arrive_on(struct hedge_read *r, struct hedge_leg *leg,
 		      const struct hedge_conf *conf, enum hedge_kind kind,
-		      struct send_list *send)
+		      struct hedge_sends *send)
 {
 	struct hedge_copy *c = hedge_copy_new(r, kind);
 
 	if (!c)
 		return;
 	if (!hedge_leg_has_slot(conf, leg)) {
-		hedge_wait_enqueue(c, leg);
+		hedge_wait_enqueue(c, leg, conf);
 		return;
 	}
 	if (!hedge_copy_start(c, leg, conf, r->arrival_ns)) {
@@ -136,16 +147,16 @@ static void arrive_on(struct hedge_read *r, struct hedge_leg *leg,
 }
 
 /*
- * Once a second a stalled leg gets the duplicate of a read that goes elsewhere:
- * its answer is how the leg is known to be back.
+ * Once a second a leg that is stalled or sits out gets the duplicate of a read
+ * that goes elsewhere: its answer is how it is known what the leg is like.
  */
-static void probe_stalled(struct hedge_read *r, const struct hedge_conf *conf,
-			  unsigned long stalled, struct send_list *send)
+static void probe_shunned(struct hedge_read *r, const struct hedge_conf *conf,
+			  unsigned long shunned, struct hedge_sends *send)
 {
 	struct hedge *h = r->hedge;
 	unsigned int i;
 
-	for_each_set_bit(i, &stalled, h->nr_legs) {
+	for_each_set_bit(i, &shunned, h->nr_legs) {
 		struct hedge_leg *leg = &h->leg[i];
 		u64 probed = READ_ONCE(leg->probed_ns);
 
@@ -175,33 +186,19 @@ static unsigned int keep_idle(struct hedge_read *r,
 	return kept;
 }
 
-/* Legs that may start a copy of a new read now, for the shared queue. */
-static u32 legs_with_slots(struct hedge *h, const struct hedge_conf *conf,
-			   u32 among)
-{
-	u32 mask = 0, left;
-
-	if (h->nr_tasks)
-		return 0;
-	for (left = among; left; left &= left - 1)
-		if (hedge_leg_has_slot(conf, &h->leg[__ffs(left)]))
-			mask |= BIT(__ffs(left));
-	/* A free slot of a stalled leg serves only when all are stalled. */
-	return among & ~h->stalled ? mask & ~h->stalled : mask;
-}
-
 /*
  * Sends a new read on its way. Caller holds the home's lock and, where legs have
  * slots, hedge->wait_lock.
  */
 static void arrive(struct hedge_read *r, const struct hedge_conf *conf,
-		   struct send_list *send)
+		   struct hedge_sends *send)
 {
 	struct hedge *h = r->hedge;
 	bool shared = conf->knobs.val[HEDGE_QUEUE_DEPTH] &&
 		      conf->knobs.val[HEDGE_QUEUE] == HEDGE_QUEUE_SHARED;
 	bool once = conf->knobs.val[HEDGE_CANCEL] == HEDGE_CANCEL_START;
-	unsigned long stalled = READ_ONCE(h->stalled) & r->usable;
+	unsigned long shunned = (READ_ONCE(h->stalled) |
+				 READ_ONCE(h->sitting)) & r->usable;
 	unsigned int i, nr;
 	u32 among = r->usable;
 	u8 chosen[HEDGE_MAX_LEGS];
@@ -209,13 +206,18 @@ static void arrive(struct hedge_read *r, const struct hedge_conf *conf,
 	if (!r->direct)
 		r->wanted = min_t(u32, conf->knobs.val[HEDGE_COPIES],
 				  hweight32(r->usable));
-	if (shared)
-		among = legs_with_slots(h, conf, among);
+	if (shared) {
+		/* Who came before is served before. */
+		among = h->nr_tasks ? 0 : hedge_free_legs(h, conf, among);
+		r->wanted = min_t(u32, r->wanted, hweight32
+				  (hedge_serving_legs(h, conf, r->usable, false)));
+	}
 	nr = among ? hedge_choose_legs(h, conf, r->shard, among, r->wanted,
 				       false, chosen) : 0;
-	if (nr > 1 && conf->knobs.val[HEDGE_COPIES_TO] == HEDGE_IDLE) {
-		nr = keep_idle(r, conf, chosen, nr);
-		r->wanted = nr;
+	if (r->wanted > 1 && conf->knobs.val[HEDGE_COPIES_TO] == HEDGE_IDLE) {
+		if (nr > 1)
+			nr = keep_idle(r, conf, chosen, nr);
+		r->wanted = max(nr, 1U);
 	}
 	/* A start cancels what was queued before, and what is still to come. */
 	for (i = 0; i < nr && !(once && r->starts); i++)
@@ -223,16 +225,18 @@ static void arrive(struct hedge_read *r, const struct hedge_conf *conf,
 	if (once && r->starts)
 		hedge_wait_cancel(r);
 	else if (shared && r->starts < r->wanted)
-		hedge_wait_task(r);
-	if (stalled && !r->direct && send->nr)
-		probe_stalled(r, conf, stalled & ~r->on, send);
+		hedge_order_add(r, conf);
+	if (shunned && !r->direct && send->nr)
+		probe_shunned(r, conf, shunned & ~r->on, send);
+	if (conf->at_once && r->starts)
+		hedge_wait_at_once(r, conf);
 	if (!r->starts && r->queued && !r->direct)
 		hedge_wait_clock(r, conf);
 }
 
 /* Sends a new read on its way, under the lock of its home. */
 static bool arrive_home(struct hedge_read *r, const struct hedge_conf *conf,
-			bool copyable, struct send_list *send)
+			bool copyable, struct hedge_sends *send)
 {
 	struct hedge_shard *shard = r->shard;
 	unsigned long flags;
@@ -254,6 +258,48 @@ static bool arrive_home(struct hedge_read *r, const struct hedge_conf *conf,
 }
 
 /**
+ * hedge_read_arrive - choose legs for a new read, and start or queue its copies
+ * @r: the read
+ * @conf: the settings
+ * @copyable: whether it fills the budget
+ * @sends: where the copies are put that the caller has to submit
+ *
+ * After this the read may be gone, but for what is to be submitted.
+ *
+ * Context: any, inside an RCU read section.
+ *
+ * Return: whether the parent itself is the one copy, and map is to hand it on.
+ */
+bool hedge_read_arrive(struct hedge_read *r, const struct hedge_conf *conf,
+		       bool copyable, struct hedge_sends *sends)
+{
+	struct hedge *h = r->hedge;
+	unsigned long flags;
+	bool remapped;
+
+	if (!conf->waits)
+		return arrive_home(r, conf, copyable, sends);
+	spin_lock_irqsave(&h->wait_lock, flags);
+	remapped = arrive_home(r, conf, copyable, sends);
+	spin_unlock_irqrestore(&h->wait_lock, flags);
+	return remapped;
+}
+
+/**
+ * hedge_read_submit - hand copies to their legs
+ * @sends: the copies, just started, of one read
+ *
+ * Context: process, in map. Sleeps only where a leg does not take REQ_NOWAIT.
+ */
+void hedge_read_submit(struct hedge_sends *sends)
+{
+	unsigned int i;
+
+	for (i = 0; i < sends->nr; i++)
+		hedge_copy_submit_new(sends->copy[i]);
+}
+
+/**
  * hedge_read_map - take a read
  * @h: the target
  * @bio: the read, device-mapper's clone
@@ -265,29 +311,28 @@ static bool arrive_home(struct hedge_read *r, const struct hedge_conf *conf,
  */
 int hedge_read_map(struct hedge *h, struct bio *bio)
 {
-	struct send_list send = { .nr = 0 };
+	struct hedge_sends sends = { .nr = 0 };
+	struct hedge_bounce *tasks = NULL;
 	const struct hedge_conf *conf;
-	bool copyable, remapped;
+	bool copyable, remapped = false;
 	struct hedge_read *r;
-	unsigned long flags;
-	unsigned int i;
+	u64 now = ktime_get_ns();
 
 	rcu_read_lock();
 	conf = rcu_dereference(h->conf);
-	hedge_count(h, HEDGE_READS);
-	r = read_new(h, conf, bio, ktime_get_ns(), &copyable);
-	if (conf->knobs.val[HEDGE_QUEUE_DEPTH]) {
-		spin_lock_irqsave(&h->wait_lock, flags);
-		remapped = arrive_home(r, conf, copyable, &send);
-		spin_unlock_irqrestore(&h->wait_lock, flags);
-	} else {
-		remapped = arrive_home(r, conf, copyable, &send);
+	if (unlikely(conf->task && bio->bi_iter.bi_size > conf->task))
+		tasks = hedge_task_cut(h, conf, bio, now);
+	if (likely(!tasks)) {
+		hedge_count(h, HEDGE_READS);
+		r = read_new(h, conf, bio, now, &copyable);
+		remapped = hedge_read_arrive(r, conf, copyable, &sends);
 	}
 	rcu_read_unlock();
 
-	/* From here on the read may be gone, but for what is to be sent. */
-	for (i = 0; i < send.nr && !remapped; i++)
-		hedge_copy_submit_new(send.copy[i]);
+	if (unlikely(tasks))
+		hedge_task_send(h, tasks);
+	else if (!remapped)
+		hedge_read_submit(&sends);
 	if (unlikely(READ_ONCE(h->waiting)))
 		hedge_wait_dispatch(h);
 	return remapped ? DM_MAPIO_REMAPPED : DM_MAPIO_SUBMITTED;
@@ -314,6 +359,7 @@ enum outcome {
 	WON,		/* the parent is to be ended with the copy's status */
 	LOST,		/* the copy ends, and that is all */
 	RETRY,		/* the copy is to be sent to another leg */
+	GOES_ON,	/* it was a probe, and its leg gets the whole read */
 };
 
 /*
@@ -323,6 +369,8 @@ enum outcome {
 static bool mark_done(struct hedge_read *r)
 {
 	r->done = true;
+	if (r->job)
+		list_del(&r->of_job);
 	r->tau_at = 0;
 	if (!r->out)
 		hedge_clock_cancel(r);
@@ -332,7 +380,8 @@ static bool mark_done(struct hedge_read *r)
 		r->abandoned = true;
 		atomic_inc(&r->hedge->abandoned);
 	}
-	return r->refs == 1 && list_empty(&r->late) && list_empty(&r->task);
+	return r->refs == 1 && !hedge_placed(&r->late) &&
+	       !hedge_placed(&r->task);
 }
 
 /*
@@ -344,10 +393,19 @@ static enum outcome judge(struct hedge_copy *c, blk_status_t status,
 {
 	struct hedge_read *r = c->read;
 
+	if (c->probing && !status && hedge_probe_wins(c))
+		return GOES_ON;
 	list_del(&c->out);
 	r->out &= ~BIT(c->leg->index);
 	if (r->done)
 		return LOST;
+	if (c->probing && !status) {
+		/* Its leg may serve the read once more, should it be hedged. */
+		r->on &= ~BIT(c->leg->index);
+		return LOST;
+	}
+	if (c->probed)
+		r->decided = false;
 	if (status && !is_callers(status)) {
 		r->failed |= BIT(c->leg->index);
 		if (r->out || r->queued)
@@ -386,6 +444,8 @@ static enum outcome retry(struct hedge_copy *c)
 				    r->iter.bi_size, now - r->arrival_ns);
 		/* It is no hedge any more, and with none out needs no budget. */
 		c->kind = HEDGE_ARRIVAL;
+		c->probing = false;
+		c->probed = false;
 		hedge_wait_place(c, &h->leg[chosen], conf, now);
 	} else {
 		mark_done(r);
@@ -405,6 +465,7 @@ static void win(struct hedge_copy *c, blk_status_t status, bool alone, u64 now)
 {
 	struct hedge_read *r = c->read;
 	struct bio *parent = r->parent;
+	struct hedge_job *job = r->job;
 
 	if (c != &r->first)
 		hedge_count(r->hedge, HEDGE_WON);
@@ -420,6 +481,8 @@ static void win(struct hedge_copy *c, blk_status_t status, bool alone, u64 now)
 		hedge_wait_forget(r);
 		hedge_copy_put(c);
 	}
+	if (job && !hedge_task_done(job, &status))
+		return;
 	parent->bi_status = status;
 	bio_endio(parent);
 }
@@ -467,11 +530,15 @@ void hedge_copy_endio(struct bio *bio)
 		hedge_leg_send(c->leg, c);
 		goto out;
 	}
-	now = hedge_copy_ended(c, status);
-	note_error(c, status);
 	spin_lock_irqsave(&r->shard->lock, flags);
 	outcome = judge(c, status, &alone);
 	spin_unlock_irqrestore(&r->shard->lock, flags);
+	if (unlikely(outcome == GOES_ON)) {
+		hedge_probe_go_on(c);
+		goto out;
+	}
+	now = hedge_copy_ended(c, status);
+	note_error(c, status);
 	if (unlikely(READ_ONCE(h->waiting)))
 		hedge_wait_dispatch(h);
 	if (outcome == RETRY) {
@@ -502,7 +569,8 @@ out:
  */
 int hedge_read_direct_end(struct hedge *h, struct bio *bio, blk_status_t *error)
 {
-	struct hedge_read *r = dm_per_bio_data(bio, sizeof(*r));
+	struct hedge_parent *parent = dm_per_bio_data(bio, sizeof(*parent));
+	struct hedge_read *r = &parent->read;
 	struct hedge_copy *c = &r->first;
 	int end = DM_ENDIO_DONE;
 	enum outcome outcome;

@@ -207,6 +207,39 @@ static void tick_hist(struct hedge_leg *leg, const struct hedge_leg_stats *sum)
 	}
 }
 
+/* Takes in the latencies of the last second for the question who sits out. */
+static void tick_latency(struct hedge_leg *leg,
+			 const struct hedge_leg_stats *sum)
+{
+	u64 count = 0, sum_us = 0;
+	unsigned int i;
+
+	for (i = 0; i < HEDGE_DEPTHS; i++) {
+		count += sum->depth[i].count - leg->seen->depth[i].count;
+		sum_us += sum->depth[i].sum_us - leg->seen->depth[i].sum_us;
+	}
+	hedge_sitout_add(&leg->hedge->sitout, leg->index, count, sum_us);
+}
+
+/* Decides who sits out, among the legs that users want to be read. */
+static void tick_sitout(struct hedge *h)
+{
+	const struct hedge_conf *conf;
+	u32 able = READ_ONCE(h->live) & ~READ_ONCE(h->stalled);
+	u32 pct, seconds;
+	unsigned int i;
+
+	rcu_read_lock();
+	conf = rcu_dereference(h->conf);
+	pct = conf->knobs.val[HEDGE_SITOUT_PCT];
+	seconds = conf->knobs.val[HEDGE_SITOUT_S];
+	for (i = 0; i < h->nr_legs; i++)
+		if (!conf->leg[i].weight)
+			able &= ~BIT(i);
+	rcu_read_unlock();
+	hedge_leg_sit(h, hedge_sitout_tick(&h->sitout, pct, seconds, able));
+}
+
 /* Learns the timeout of each size class from the legs that serve. */
 static void tick_tau(struct hedge *h)
 {
@@ -244,6 +277,7 @@ static void tick_leg(struct hedge_leg *leg, u32 best, u64 now)
 	stats_raw(leg, sum);
 	tick_depth(leg, sum);
 	tick_hist(leg, sum);
+	tick_latency(leg, sum);
 	swap(leg->seen, sum);
 	kfree(sum);
 	if (now - READ_ONCE(leg->last_done_ns) > NSEC_PER_SEC)
@@ -269,6 +303,7 @@ void hedge_tick(struct hedge *h)
 	for (i = 0; i < h->nr_legs; i++)
 		tick_leg(&h->leg[i], best, now);
 	tick_tau(h);
+	tick_sitout(h);
 	mutex_unlock(&h->tick_mutex);
 }
 

@@ -46,7 +46,7 @@ u64 hedge_tau_us(struct hedge *h)
 
 	rcu_read_lock();
 	conf = rcu_dereference(h->conf);
-	if (conf->knobs.val[HEDGE_REPLICATE] == HEDGE_NR)
+	if (conf->knobs.val[HEDGE_REPLICATE] != HEDGE_LPR)
 		tau = 0;
 	else if (conf->knobs.val[HEDGE_TIMEOUT_US] != HEDGE_TIMEOUT_AUTO)
 		tau = conf->knobs.val[HEDGE_TIMEOUT_US];
@@ -91,8 +91,8 @@ static unsigned int status_info(struct hedge *h, char *result,
 	DMEMIT(" cancelled %lu rescued %lu unhedged %lu",
 	       hedge_counter_sum(h, HEDGE_CANCELLED),
 	       hedge_counter_sum(h, HEDGE_RESCUED), unhedged(h));
-	DMEMIT(" sitting 0 stalled %lx held %u oldest_us %llu oldest_leg %u",
-	       READ_ONCE(h->stalled), READ_ONCE(h->nr_held),
+	DMEMIT(" sitting %lx stalled %lx held %u oldest_us %llu oldest_leg %u",
+	       READ_ONCE(h->sitting), READ_ONCE(h->stalled), READ_ONCE(h->nr_held),
 	       div_u64(age, NSEC_PER_USEC), leg);
 	return sz;
 }

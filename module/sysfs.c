@@ -83,7 +83,17 @@ KNOB(hedge_to);
 KNOB(balance);
 KNOB(choices);
 KNOB(queue);
+KNOB(order);
 KNOB(replicate);
+KNOB(probe);
+KNOB(probe_kb);
+KNOB(probe_priority);
+KNOB(task_kb);
+KNOB(due_us_rt);
+KNOB(due_us_be);
+KNOB(due_us_idle);
+KNOB(sitout_pct);
+KNOB(sitout_s);
 KNOB(queue_depth);
 KNOB(budget_pct);
 KNOB(hedge_depth);
@@ -114,7 +124,11 @@ static struct attribute *hedge_attrs[] = {
 	&knob_policy.attr, &knob_copies.attr, &knob_copies_to.attr,
 	&knob_cancel.attr, &knob_timeout_us.attr, &knob_timeout_from.attr,
 	&knob_max_hedges.attr, &knob_hedge_to.attr, &knob_balance.attr,
-	&knob_choices.attr, &knob_queue.attr, &knob_replicate.attr,
+	&knob_choices.attr, &knob_queue.attr, &knob_order.attr,
+	&knob_replicate.attr, &knob_probe.attr, &knob_probe_kb.attr,
+	&knob_probe_priority.attr, &knob_task_kb.attr,
+	&knob_due_us_rt.attr, &knob_due_us_be.attr,
+	&knob_due_us_idle.attr, &knob_sitout_pct.attr, &knob_sitout_s.attr,
 	&knob_queue_depth.attr, &knob_budget_pct.attr, &knob_hedge_depth.attr,
 	&knob_rescue_us.attr, &knob_max_copy_kb.attr, &knob_bounce_mb.attr,
 	&tau_us.attr, &check_done.attr, NULL
@@ -226,6 +240,7 @@ static struct kobj_attribute leg_timeout_us =
 LEG_ATTR(device, "%s", leg->dev->name);
 LEG_ATTR(state, "%s", hedge_leg_state(leg));
 LEG_ATTR(stalled, "%d", !!(READ_ONCE(leg->hedge->stalled) & BIT(leg->index)));
+LEG_ATTR(sitting, "%d", !!(READ_ONCE(leg->hedge->sitting) & BIT(leg->index)));
 LEG_ATTR(inflight, "%d", atomic_read(&leg->inflight));
 LEG_ATTR(queued, "%u", READ_ONCE(leg->queued));
 LEG_ATTR(latency_us, "%u", READ_ONCE(leg->service_us));
@@ -236,7 +251,7 @@ LEG_ATTR(errors, "%lu", hedge_leg_errors(leg));
 LEG_ATTR(missed, "%llu", (unsigned long long)READ_ONCE(leg->nr_missed));
 
 static struct attribute *leg_attrs[] = {
-	&leg_device.attr, &leg_state.attr, &leg_stalled.attr,
+	&leg_device.attr, &leg_state.attr, &leg_stalled.attr, &leg_sitting.attr,
 	&leg_weight.attr, &leg_hedge_weight.attr, &leg_timeout_us.attr,
 	&leg_inflight.attr, &leg_queued.attr, &leg_latency_us.attr,
 	&leg_oldest_us.attr, &leg_reads.attr, &leg_errors.attr,

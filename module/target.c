@@ -53,8 +53,8 @@ static struct hedge *hedge_alloc(struct dm_target *ti, unsigned int nr_legs)
 	init_waitqueue_head(&h->drained);
 	spin_lock_init(&h->wait_lock);
 	spin_lock_init(&h->region_lock);
-	INIT_LIST_HEAD(&h->tasks);
-	INIT_LIST_HEAD(&h->overdue);
+	h->tasks = RB_ROOT_CACHED;
+	h->overdue = RB_ROOT_CACHED;
 	INIT_LIST_HEAD(&h->visible);
 	bio_list_init(&h->held);
 	bio_list_init(&h->deferred);
@@ -138,7 +138,7 @@ static int hedge_ctr(struct dm_target *ti, unsigned int argc, char **argv)
 		goto bad;
 
 	ti->private = h;
-	ti->per_io_data_size = max(sizeof(struct hedge_read),
+	ti->per_io_data_size = max(sizeof(struct hedge_parent),
 				   hedge_write_size(nr_legs));
 	ti->num_flush_bios = 1;
 	ti->num_discard_bios = 1;

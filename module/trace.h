@@ -108,13 +108,15 @@ DEFINE_EVENT(hedge_copy, hedge_lose,
 	TP_ARGS(id, leg, sector, bytes, ns));
 
 TRACE_EVENT(hedge_leg_state,
-	TP_PROTO(u32 dev, u32 leg, bool live, bool stalled, u32 health),
-	TP_ARGS(dev, leg, live, stalled, health),
+	TP_PROTO(u32 dev, u32 leg, bool live, bool stalled, bool sitting,
+		 u32 health),
+	TP_ARGS(dev, leg, live, stalled, sitting, health),
 	TP_STRUCT__entry(
 		__field(u32, dev)
 		__field(u32, leg)
 		__field(bool, live)
 		__field(bool, stalled)
+		__field(bool, sitting)
 		__field(u32, health)
 	),
 	TP_fast_assign(
@@ -122,12 +124,14 @@ TRACE_EVENT(hedge_leg_state,
 		__entry->leg = leg;
 		__entry->live = live;
 		__entry->stalled = stalled;
+		__entry->sitting = sitting;
 		__entry->health = health;
 	),
 	/* health: bit 0 a write failed, 1 a flush, 2 a read */
-	TP_printk("dev=%u:%u leg=%u live=%d stalled=%d health=%x",
+	TP_printk("dev=%u:%u leg=%u live=%d stalled=%d sitting=%d health=%x",
 		  MAJOR(__entry->dev), MINOR(__entry->dev), __entry->leg,
-		  __entry->live, __entry->stalled, __entry->health)
+		  __entry->live, __entry->stalled, __entry->sitting,
+		  __entry->health)
 );
 
 #endif

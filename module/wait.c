@@ -6,12 +6,13 @@
  *
  *	leg->queue	copies that wait for a slot of that leg
  *	hedge->tasks	reads of the shared queue, which any leg may take
- *	hedge->overdue	reads whose timeout has passed and that may not be
- *			hedged yet, the oldest first
+ *	hedge->overdue	started reads that are to get another copy: those whose
+ *			timeout has passed, or all of them (replicate nir and r)
  *
- * All three change under hedge->wait_lock and the lock of the read's home, so
- * that holding either is enough to look. hedge->waiting says how many there are:
- * while it is zero nobody takes wait_lock but arrivals where legs have slots.
+ * The last two are ordered sets, see order.c. All three change under
+ * hedge->wait_lock and the lock of the read's home, so that holding either is
+ * enough to look. hedge->waiting says how many there are: while it is zero nobody
+ * takes wait_lock but arrivals where legs have slots.
  *
  * hedge_wait_dispatch() starts whatever can start. It is called whenever
  * something changes that may let a read go on: a copy ended, a read arrived
@@ -27,7 +28,14 @@
 #include "core/stall.h"
 #include "trace.h"
 
-static void count_waiting(struct hedge *h, int n)
+/**
+ * hedge_wait_count - count what waits
+ * @h: the target
+ * @n: how much more, or less
+ *
+ * Context: any. Caller holds hedge->wait_lock.
+ */
+void hedge_wait_count(struct hedge *h, int n)
 {
 	WRITE_ONCE(h->waiting, h->waiting + n);
 	/* Pairs with the barrier in hedge_leg_answered(). */
@@ -38,12 +46,15 @@ static void count_waiting(struct hedge *h, int n)
  * hedge_wait_enqueue - let a copy wait for a slot of its leg
  * @c: the copy
  * @leg: the leg
+ * @conf: the settings
  *
- * Copies without which the read would hang wait at the head.
+ * Copies without which the read would hang wait at the head, and probes that go
+ * ahead of others.
  *
  * Context: any. Caller holds hedge->wait_lock and the home's lock.
  */
-void hedge_wait_enqueue(struct hedge_copy *c, struct hedge_leg *leg)
+void hedge_wait_enqueue(struct hedge_copy *c, struct hedge_leg *leg,
+			const struct hedge_conf *conf)
 {
 	struct hedge_read *r = c->read;
 
@@ -52,12 +63,14 @@ void hedge_wait_enqueue(struct hedge_copy *c, struct hedge_leg *leg)
 	c->next_queued = r->queued;
 	r->queued = c;
 	r->on |= BIT(leg->index);
-	if (c->kind == HEDGE_RESCUE || (r->starts && !r->out))
+	if (c->kind == HEDGE_RESCUE || (r->starts && !r->out) ||
+	    (c->probing && r->probe_first))
 		list_add(&c->list, &leg->queue);
 	else
 		list_add_tail(&c->list, &leg->queue);
 	leg->queued++;
-	count_waiting(r->hedge, 1);
+	hedge_leg_add_work(c, conf);
+	hedge_wait_count(r->hedge, 1);
 }
 
 static void dequeue(struct hedge_copy *c)
@@ -70,7 +83,9 @@ static void dequeue(struct hedge_copy *c)
 	*p = c->next_queued;
 	list_del(&c->list);
 	c->leg->queued--;
-	count_waiting(r->hedge, -1);
+	if (c->work_us)
+		hedge_leg_drop_work(c, 0);
+	hedge_wait_count(r->hedge, -1);
 	r->on &= ~BIT(c->leg->index);
 }
 
@@ -89,7 +104,7 @@ bool hedge_wait_place(struct hedge_copy *c, struct hedge_leg *leg,
 		      const struct hedge_conf *conf, u64 now)
 {
 	if (!hedge_leg_has_slot(conf, leg)) {
-		hedge_wait_enqueue(c, leg);
+		hedge_wait_enqueue(c, leg, conf);
 		if (!hedge_leg_has_slot(conf, leg))
 			return true;
 		/* It came free just now, and nobody else may know. */
@@ -102,47 +117,17 @@ bool hedge_wait_place(struct hedge_copy *c, struct hedge_leg *leg,
 }
 
 /**
- * hedge_wait_task - put a read into the shared queue
+ * hedge_wait_at_once - a read has started, and may get another copy at once
  * @r: the read
+ * @conf: the settings, with at_once
  *
  * Context: any. Caller holds hedge->wait_lock and the home's lock.
  */
-void hedge_wait_task(struct hedge_read *r)
+void hedge_wait_at_once(struct hedge_read *r, const struct hedge_conf *conf)
 {
-	struct hedge *h = r->hedge;
-
-	list_add_tail(&r->task, &h->tasks);
-	h->nr_tasks++;
-	count_waiting(h, 1);
-}
-
-static void task_remove(struct hedge_read *r)
-{
-	if (list_empty(&r->task))
-		return;
-	list_del_init(&r->task);
-	r->hedge->nr_tasks--;
-	count_waiting(r->hedge, -1);
-}
-
-static void late_add(struct hedge_read *r)
-{
-	struct hedge *h = r->hedge;
-
-	if (!list_empty(&r->late))
-		return;
-	list_add_tail(&r->late, &h->overdue);
-	h->nr_overdue++;
-	count_waiting(h, 1);
-}
-
-static void late_remove(struct hedge_read *r)
-{
-	if (list_empty(&r->late))
-		return;
-	list_del_init(&r->late);
-	r->hedge->nr_overdue--;
-	count_waiting(r->hedge, -1);
+	if (!r->direct && !r->done && r->usable & ~r->on &&
+	    r->hedges < conf->knobs.val[HEDGE_MAX_HEDGES])
+		hedge_order_add_late(r, conf);
 }
 
 /**
@@ -213,8 +198,8 @@ void hedge_wait_forget(struct hedge_read *r)
 
 	spin_lock_irqsave(&h->wait_lock, flags);
 	spin_lock(&r->shard->lock);
-	task_remove(r);
-	late_remove(r);
+	hedge_order_remove(r);
+	hedge_order_remove_late(r);
 	if (conf->knobs.val[HEDGE_CANCEL] != HEDGE_CANCEL_NONE)
 		hedge_wait_cancel(r);
 	spin_unlock(&r->shard->lock);
@@ -239,7 +224,7 @@ static bool move(struct hedge_copy *c, struct hedge_leg *leg,
  * Drops a copy that had been queued and may not start for want of budget. A
  * hedge becomes an overdue read again. Caller holds another reference.
  */
-static void drop_unpaid(struct hedge_copy *c)
+static void drop_unpaid(struct hedge_copy *c, const struct hedge_conf *conf)
 {
 	struct hedge_read *r = c->read;
 
@@ -247,7 +232,7 @@ static void drop_unpaid(struct hedge_copy *c)
 	hedge_wait_starved(r);
 	if (c->kind == HEDGE_HEDGE && !r->done) {
 		r->hedges--;
-		late_add(r);
+		hedge_order_add_late(r, conf);
 	}
 	hedge_copy_discard(c);
 }
@@ -259,11 +244,12 @@ static u32 shunned(const struct hedge *h)
 	       (BIT(h->nr_legs) - 1);
 }
 
-/* Moves what waits for a leg that does not serve to legs that do. */
+/* Moves what waits for a leg that is not to serve to legs that are. */
 static void evacuate(struct hedge_leg *leg, const struct hedge_conf *conf,
 		     u64 now)
 {
 	struct hedge *h = leg->hedge;
+	u32 others = ~(shunned(h) | (u32)h->sitting);
 	struct hedge_copy *c, *next;
 
 	list_for_each_entry_safe(c, next, &leg->queue, list) {
@@ -272,13 +258,13 @@ static void evacuate(struct hedge_leg *leg, const struct hedge_conf *conf,
 		u8 chosen;
 
 		spin_lock(&r->shard->lock);
-		among = r->usable & ~r->on & ~shunned(h);
+		among = r->usable & ~r->on & others;
 		if (among && !r->done) {
 			r->refs++;
 			hedge_choose_legs(h, conf, r->shard, among, 1, false,
 					  &chosen);
 			if (!move(c, &h->leg[chosen], conf, now))
-				drop_unpaid(c);
+				drop_unpaid(c, conf);
 			r->refs--;
 		}
 		spin_unlock(&r->shard->lock);
@@ -305,14 +291,42 @@ static void serve_first(struct hedge_leg *leg, const struct hedge_conf *conf,
 		hedge_wait_cancel(r);
 	} else {
 		dequeue(c);
-		if (!hedge_wait_place(c, leg, conf, now))
-			drop_unpaid(c);
-		else if (cancel == HEDGE_CANCEL_START)
-			hedge_wait_cancel(r);
+		if (!hedge_wait_place(c, leg, conf, now)) {
+			drop_unpaid(c, conf);
+		} else {
+			if (cancel == HEDGE_CANCEL_START)
+				hedge_wait_cancel(r);
+			if (conf->at_once)
+				hedge_wait_at_once(r, conf);
+		}
 	}
 	spin_unlock(&r->shard->lock);
 	if (!direct)
 		hedge_read_put(r);
+}
+
+/* Starts a read of the shared queue on one of some legs with free slots. */
+static void start_task(struct hedge_read *r, u32 among,
+		       const struct hedge_conf *conf, u64 now)
+{
+	struct hedge *h = r->hedge;
+	struct hedge_copy *c;
+	u8 chosen;
+
+	hedge_choose_legs(h, conf, r->shard, among, 1, false, &chosen);
+	c = hedge_copy_new(r, HEDGE_ARRIVAL);
+	if (!c || r->starts + 1 >= r->wanted ||
+	    conf->knobs.val[HEDGE_CANCEL] == HEDGE_CANCEL_START)
+		hedge_order_remove(r);
+	if (!c)
+		return;
+	if (!hedge_wait_place(c, &h->leg[chosen], conf, now)) {
+		hedge_wait_starved(r);
+		hedge_order_remove(r);
+		hedge_copy_discard(c);
+	} else if (conf->at_once) {
+		hedge_wait_at_once(r, conf);
+	}
 }
 
 /*
@@ -321,39 +335,24 @@ static void serve_first(struct hedge_leg *leg, const struct hedge_conf *conf,
  */
 static bool serve_task(struct hedge *h, const struct hedge_conf *conf, u64 now)
 {
-	u32 legs = READ_ONCE(h->live), slots = 0, among, left;
+	u32 live = READ_ONCE(h->live), among;
 	struct hedge_read *r;
-	struct hedge_copy *c;
-	u8 chosen;
 
-	for (left = legs; left; left &= left - 1)
-		if (hedge_leg_has_slot(conf, &h->leg[__ffs(left)]))
-			slots |= BIT(__ffs(left));
-	/* A free slot of a stalled leg serves only when all are stalled. */
-	if (legs & ~h->stalled)
-		slots &= ~h->stalled;
-	if (!slots)
+	if (!hedge_free_legs(h, conf, live))
 		return false;
+	for (r = hedge_order_first(h); r; r = hedge_order_next(r)) {
+		struct hedge_shard *shard = r->shard;
+		bool starts;
 
-	list_for_each_entry(r, &h->tasks, task) {
-		spin_lock(&r->shard->lock);
-		among = r->usable & slots & ~r->on;
-		if (r->done || !among) {
-			spin_unlock(&r->shard->lock);
-			continue;
-		}
-		hedge_choose_legs(h, conf, r->shard, among, 1, false, &chosen);
-		c = hedge_copy_new(r, HEDGE_ARRIVAL);
-		if (!c || r->starts + 1 >= r->wanted ||
-		    conf->knobs.val[HEDGE_CANCEL] == HEDGE_CANCEL_START)
-			task_remove(r);
-		if (c && !hedge_wait_place(c, &h->leg[chosen], conf, now)) {
-			hedge_wait_starved(r);
-			task_remove(r);
-			hedge_copy_discard(c);
-		}
-		spin_unlock(&r->shard->lock);
-		return true;
+		spin_lock(&shard->lock);
+		among = hedge_free_legs(h, conf, r->usable & live) & ~r->on;
+		starts = !r->done && among;
+		if (starts)
+			start_task(r, among, conf, now);
+		/* A direct read may be gone after this. */
+		spin_unlock(&shard->lock);
+		if (starts)
+			return true;
 	}
 	return false;
 }
@@ -385,7 +384,7 @@ static enum hedge_result hedge(struct hedge_read *r,
 	if (!among || r->hedges >= conf->knobs.val[HEDGE_MAX_HEDGES] ||
 	    conf->knobs.val[HEDGE_REPLICATE] == HEDGE_NR)
 		return NEVER;
-	among &= ~h->stalled;
+	among = hedge_serving_legs(h, conf, among, true) & ~h->stalled;
 	if (conf->knobs.val[HEDGE_HEDGE_TO] == HEDGE_IDLE)
 		among = hedge_idle_legs(h, conf, among);
 	if (!among)
@@ -399,7 +398,7 @@ static enum hedge_result hedge(struct hedge_read *r,
 	if (moves(r, conf)) {
 		c = r->queued;
 		if (!move(c, &h->leg[chosen], conf, now))
-			drop_unpaid(c);
+			drop_unpaid(c, conf);
 		return HEDGED;
 	}
 	c = hedge_copy_new(r, HEDGE_HEDGE);
@@ -415,37 +414,79 @@ static enum hedge_result hedge(struct hedge_read *r,
 	return NO_TOKEN;
 }
 
-/* Hedges overdue reads, the oldest first, as far as legs and budget allow. */
+/*
+ * Whether a leg that is free is to take another copy of a started read, before
+ * what else there is. @waiting is the first read of the shared queue if a leg
+ * could take it.
+ */
+static bool is_next(struct hedge_read *r, const struct hedge_conf *conf,
+		    const struct hedge_read *waiting)
+{
+	struct hedge *h = r->hedge;
+
+	return hedge_next_task(&conf->knobs,
+			       waiting ? &waiting->task.rank : NULL,
+			       &r->late.rank, h->waiting > h->nr_overdue) ==
+	       HEDGE_NEXT_STARTED;
+}
+
+/*
+ * Hedges started reads in their order, as far as legs and budget allow. A read
+ * that may get still more copies keeps a place, perhaps another one, and what
+ * comes first then is looked at again.
+ */
 static void serve_overdue(struct hedge *h, const struct hedge_conf *conf,
-			  u64 now)
+			  const struct hedge_read *waiting, u64 now)
 {
 	u32 ready = READ_ONCE(h->live) & ~h->stalled;
-	enum hedge_result result = NEVER;
 	struct hedge_read *r, *next;
 
-	if (!ready || (conf->knobs.val[HEDGE_HEDGE_TO] == HEDGE_IDLE &&
-		       (h->waiting > h->nr_overdue ||
-			!hedge_idle_legs(h, conf, ready))))
-		return;
-	list_for_each_entry_safe(r, next, &h->overdue, late) {
+	for (r = hedge_order_first_late(h); r; r = next) {
+		enum hedge_result result = NO_LEG;
+
+		if (!ready || !is_next(r, conf, waiting) ||
+		    (conf->knobs.val[HEDGE_HEDGE_TO] == HEDGE_IDLE &&
+		     !hedge_idle_legs(h, conf, ready)))
+			return;
+		next = hedge_order_next_late(r);
 		spin_lock(&r->shard->lock);
 		/* Nothing out: it failed, and is on its way to another leg. */
-		if (!r->done && (r->out || r->queued)) {
+		if (!r->done && (r->out || r->queued))
 			result = hedge(r, conf, now);
-			if (result == HEDGED || result == NEVER)
-				late_remove(r);
+		if (result == HEDGED || result == NEVER)
+			hedge_order_remove_late(r);
+		if (result == HEDGED && conf->at_once) {
+			hedge_wait_at_once(r, conf);
+			next = hedge_order_first_late(h);
 		}
 		spin_unlock(&r->shard->lock);
 		if (result == NO_TOKEN)
-			break;
+			return;
 	}
+}
+
+/*
+ * Starts what waits in the shared queue and, where that is their turn, other
+ * copies of started reads.
+ */
+static void serve_in_order(struct hedge *h, const struct hedge_conf *conf,
+			   u64 now)
+{
+	bool joins = conf->knobs.val[HEDGE_REPLICATE] == HEDGE_R;
+
+	do {
+		if (joins && h->nr_overdue)
+			serve_overdue(h, conf, hedge_order_first(h), now);
+	} while (h->nr_tasks && serve_task(h, conf, now));
+	if (h->nr_overdue)
+		serve_overdue(h, conf, NULL, now);
 }
 
 static void dispatch_locked(struct hedge *h, const struct hedge_conf *conf,
 			    u64 now)
 {
 	struct hedge_leg *leg;
-	u32 shun = shunned(h);
+	u32 shun = shunned(h) | (u32)h->sitting;
 
 	for (leg = h->leg; leg < h->leg + h->nr_legs; leg++)
 		if (shun & BIT(leg->index))
@@ -453,10 +494,7 @@ static void dispatch_locked(struct hedge *h, const struct hedge_conf *conf,
 	for (leg = h->leg; leg < h->leg + h->nr_legs; leg++)
 		while (!list_empty(&leg->queue) && hedge_leg_has_slot(conf, leg))
 			serve_first(leg, conf, now);
-	while (h->nr_tasks && serve_task(h, conf, now))
-		;
-	if (h->nr_overdue)
-		serve_overdue(h, conf, now);
+	serve_in_order(h, conf, now);
 }
 
 /**
@@ -554,7 +592,7 @@ void hedge_wait_due(struct hedge_read *r, u64 now)
 		trace_hedge_timeout(r->id, r->out ? __ffs(r->out) : 0,
 				    r->iter.bi_sector, r->iter.bi_size,
 				    now - r->arrival_ns);
-		late_add(r);
+		hedge_order_add_late(r, conf);
 	}
 	if (r->rescue_at && r->rescue_at <= now)
 		r->rescue_at = next_look(r, conf, now);

@@ -47,8 +47,8 @@ static u32 take_means(struct hedge_sitout *s, u32 serving)
 
 		if (!(serving & (1U << i)) || leg->count < HEDGE_SITOUT_READS)
 			continue;
-		leg->mean = max(div64_u64(leg->sum_us << MEAN_SHIFT,
-					  leg->count), (u64)1);
+		leg->mean = max_t(u64, div64_u64(leg->sum_us << MEAN_SHIFT,
+						 leg->count), 1);
 		leg->count = 0;
 		leg->sum_us = 0;
 		fresh |= 1U << i;
@@ -88,7 +88,7 @@ static bool is_slow(const struct hedge_sitout *s, unsigned int leg, u32 serving,
 static void sit(struct hedge_sitout_leg *leg, u32 seconds)
 {
 	leg->for_s = leg->for_s ? 2 * leg->for_s : seconds;
-	leg->for_s = min(leg->for_s, (u32)HEDGE_SITOUT_MAX_S);
+	leg->for_s = min_t(u32, leg->for_s, HEDGE_SITOUT_MAX_S);
 	leg->left_s = leg->for_s;
 	leg->slow = 0;
 	leg->good_s = 0;

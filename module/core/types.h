@@ -34,6 +34,7 @@ typedef int64_t s64;
 #define min(a, b) ((a) < (b) ? (a) : (b))
 #define max(a, b) ((a) > (b) ? (a) : (b))
 #define min_t(type, a, b) min((type)(a), (type)(b))
+#define max_t(type, a, b) max((type)(a), (type)(b))
 #define div64_u64(a, b) ((a) / (b))
 #define hweight32(a) ((unsigned int)__builtin_popcount(a))
 #define ARRAY_SIZE(a) (sizeof(a) / sizeof((a)[0]))

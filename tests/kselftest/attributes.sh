@@ -4,6 +4,7 @@
 # Every attribute, while reads and writes go on: what it accepts it shows again, what it
 # does not accept is EINVAL and changes nothing; by sysfs and by message. What
 # "dmsetup table" prints makes the same device. Values survive suspend.
+# limit: 300
 
 . "$(dirname "$0")/common.sh"
 need_hedge
@@ -74,7 +75,7 @@ attribute()
 	check "$file: goes back" accepts "$file" "$before"
 }
 
-attribute policy 'rnd jsq slb slb-arrival coc fcfs-lpr' 'custom fcfs FCFS-LPR coc2 [coc]'
+attribute policy 'rnd jsq llw slb slb-arrival coc edd-nir fut-r fcfs-lpr' 'custom fcfs FCFS-LPR coc2 [coc]'
 attribute copies '1 2 3' '0 4'
 attribute copies_to 'any idle' 'all'
 attribute cancel 'complete start none' 'stop'
@@ -83,7 +84,7 @@ attribute timeout_from 'start arrival' 'begin'
 attribute max_hedges '1 2' '3'
 attribute hedge_to 'any idle' 'none'
 attribute hedge_depth '1 8 0' '1000000000'
-attribute balance 'latency jsq random round-robin' 'roundrobin'
+attribute balance 'latency jsq llw random round-robin' 'roundrobin'
 attribute choices '1 2 3 0' '4'
 attribute queue_depth '1 32 0' '1000000000'
 attribute budget_pct '0 10 200' '201'
@@ -91,7 +92,17 @@ attribute rescue_us '1000 100000 0' '10000000000000'
 attribute max_copy_kb '4 1024 256'
 attribute bounce_mb '1 64 32'
 attribute queue 'legs shared' 'one'
-attribute replicate 'nr lpr' 'x'
+attribute order 'edd fut fcfs' 'due'
+attribute replicate 'nr nir r lpr' 'x'
+attribute due_us_rt '0 5 1000' '1000000000'
+attribute due_us_be '0 5 10000' '1000000000'
+attribute due_us_idle '0 5 100000' '1000000000'
+attribute probe 'on off' '1'
+attribute probe_kb '1 64 4' '0 1025'
+attribute probe_priority '1 0' '2'
+attribute task_kb '4 1024 0' '1025'
+attribute sitout_pct '0 150 300' '1000000'
+attribute sitout_s '0 3600 60' '3601'
 for i in 0 2; do
 	attribute legs/$i/weight '0 1 1000 100' '1001'
 	attribute legs/$i/hedge_weight '0 1 1000 100' '1001'
