@@ -73,6 +73,26 @@ static void tell_log(struct hedge *h, region_t region)
 		type->set_region_sync(h->log, region, is);
 }
 
+/*
+ * The live legs and which of them are partial, as they were at one moment: a leg
+ * that is on its way out of both, or into both, must not be taken for a full one.
+ */
+static unsigned long live_and_partial(const struct hedge *h,
+				      unsigned long *partial)
+{
+	unsigned long live;
+
+	do {
+		*partial = READ_ONCE(h->partial);
+		/* Pairs with the barrier in hedge_sync_out(). */
+		smp_rmb();
+		live = READ_ONCE(h->live);
+		/* Pairs with those in reinstate() and hedge_sync_diverged(). */
+		smp_rmb();
+	} while (unlikely(*partial != READ_ONCE(h->partial)));
+	return live;
+}
+
 /**
  * hedge_sync_usable - legs that may serve a read
  * @h: the target
@@ -86,8 +106,7 @@ static void tell_log(struct hedge *h, region_t region)
  */
 u32 hedge_sync_usable(struct hedge *h, sector_t sector)
 {
-	unsigned long usable = READ_ONCE(h->live);
-	unsigned long partial = READ_ONCE(h->partial);
+	unsigned long partial, usable = live_and_partial(h, &partial);
 	region_t region;
 	unsigned int i;
 
@@ -99,7 +118,7 @@ u32 hedge_sync_usable(struct hedge *h, sector_t sector)
 	for_each_set_bit(i, &partial, h->nr_legs)
 		if (test_bit(region, h->leg[i].missed))
 			usable &= ~BIT(i);
-	/* Both masks may have changed between the two looks at them. */
+	/* The bits of a region may have changed since. */
 	return usable ?: BIT(READ_ONCE(h->default_leg));
 }
 
@@ -118,8 +137,7 @@ u32 hedge_sync_usable(struct hedge *h, sector_t sector)
  */
 u32 hedge_sync_targets(struct hedge *h, region_t first, region_t nr)
 {
-	unsigned long targets = READ_ONCE(h->live);
-	unsigned long partial = READ_ONCE(h->partial);
+	unsigned long partial, targets = live_and_partial(h, &partial);
 	unsigned int i;
 
 	if (likely(!partial) || nr != 1)
@@ -157,6 +175,8 @@ bool hedge_sync_out(struct hedge_leg *leg, enum hedge_health why)
 	spin_lock_irq(&h->wait_lock);
 	WRITE_ONCE(h->live, h->live & ~BIT(leg->index));
 	spin_unlock_irq(&h->wait_lock);
+	/* Who sees it live sees it partial: live_and_partial(). */
+	smp_wmb();
 	WRITE_ONCE(h->partial, h->partial & ~BIT(leg->index));
 	choose_default(h);
 	for_each_set_bit(region, h->open, h->nr_regions) {
