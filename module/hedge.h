@@ -447,6 +447,7 @@ enum hedge_recover_state {
  * @source: leg to copy from
  * @dests: bit for each leg to copy to
  * @repair: part of a region is rewritten on legs that could not read it
+ * @unread: bit for each of these legs
  * @borrowed: the check works on it
  * @wanted: region that the check wants, or -1 (h->region_lock)
  * @dest: which leg each of kcopyd's destinations is
@@ -468,6 +469,7 @@ struct hedge_recover {
 	unsigned int source;
 	unsigned long dests;
 	bool repair;
+	unsigned long unread;
 	bool borrowed;
 	u8 dest[HEDGE_MAX_LEGS];
 	bool read_error;

@@ -101,10 +101,28 @@ static struct repair *next_repair(struct hedge *h)
 	return repair;
 }
 
+/*
+ * Chooses whence and whither to copy. Returns false if there is nothing to copy.
+ * The region is drained: a leg that failed a write to it is out by now, and must
+ * neither be the source nor count as a leg that has everything.
+ */
+static bool aim(struct hedge *h)
+{
+	struct hedge_recover *rec = &h->recover;
+	unsigned long good = good_legs(h, rec->region);
+	unsigned long source = good & ~rec->unread;
+
+	rec->dests = rec->repair ? good & rec->unread : h->live & ~good;
+	if (!source || !rec->dests)
+		return false;
+	rec->source = source & BIT(h->default_leg) ? h->default_leg :
+						     __ffs(source);
+	return true;
+}
+
 static bool pick_repair(struct hedge *h)
 {
 	struct hedge_recover *rec = &h->recover;
-	unsigned long good, source;
 	struct repair *repair;
 
 	while ((repair = next_repair(h))) {
@@ -112,15 +130,10 @@ static bool pick_repair(struct hedge *h)
 		rec->sector = repair->sector;
 		rec->count = repair->count;
 		rec->region = repair->sector >> h->region_shift;
-		good = good_legs(h, rec->region);
-		source = good & ~repair->legs;
-		rec->dests = good & repair->legs;
+		rec->unread = repair->legs;
 		kfree(repair);
-		if (source && rec->dests) {
-			rec->source = source & BIT(h->default_leg) ?
-				      h->default_leg : __ffs(source);
+		if (aim(h))
 			return true;
-		}
 	}
 	return false;
 }
@@ -142,7 +155,6 @@ static bool pick_missed(struct hedge *h)
 {
 	struct hedge_recover *rec = &h->recover;
 	region_t region;
-	unsigned int i;
 
 	if (!h->partial)
 		return false;
@@ -156,11 +168,7 @@ static bool pick_missed(struct hedge *h)
 	rec->sector = (sector_t)region << h->region_shift;
 	rec->count = min_t(sector_t, h->region_size,
 			   h->ti->len - rec->sector);
-	rec->source = h->default_leg;
-	rec->dests = 0;
-	for_each_set_bit(i, &h->partial, h->nr_legs)
-		if (test_bit(region, h->leg[i].missed))
-			rec->dests |= BIT(i);
+	rec->unread = 0;
 	rec->next = region + 1;
 	return true;
 }
@@ -233,6 +241,13 @@ static unsigned long failed_dests(struct hedge_recover *rec)
 	return legs;
 }
 
+static void reopen(struct hedge *h)
+{
+	hedge_sync_record(h);
+	hedge_region_reopen(h, h->recover.region);
+	rest(h);
+}
+
 static void finish(struct hedge *h)
 {
 	struct hedge_recover *rec = &h->recover;
@@ -249,13 +264,11 @@ static void finish(struct hedge *h)
 		take_out(h, failed_dests(rec));
 	} else if (rec->repair) {
 		hedge_count(h, HEDGE_REPAIRED);
-	} else if (h->live & BIT(rec->source)) {
+	} else if (good_legs(h, rec->region) & BIT(rec->source)) {
 		/* A leg that went out meanwhile misses what comes from now on. */
 		hedge_sync_copied(h, rec->region, rec->dests & h->live);
 	}
-	hedge_sync_record(h);
-	hedge_region_reopen(h, rec->region);
-	rest(h);
+	reopen(h);
 }
 
 /**
@@ -289,9 +302,13 @@ bool hedge_recover_step(struct hedge *h)
 		if (rec->borrowed) {
 			rec->state = HEDGE_RECOVER_COPYING;
 			hedge_check_closed(h, true);
-		} else {
-			copy(h);
+			return false;
 		}
+		if (!aim(h)) {
+			reopen(h);
+			return true;
+		}
+		copy(h);
 		return false;
 	}
 	return false;
