@@ -14,9 +14,9 @@
  * on record as full. All other ends are the region worker's to decide. A write that
  * worked on some legs and not on others takes the legs where it failed out, whatever
  * the error was: the legs differ now; that is put on record, then the write is
- * acknowledged. One that worked on no full leg is an error, and its regions are to
- * be resynced from the default leg. A discard that failed leaves nothing behind
- * that anybody may rely on, so it takes no leg out.
+ * acknowledged. One that worked on no full leg is an error, and its regions are to be resynced from the default leg. A discard
+ * that failed leaves nothing behind that anybody may rely on, so it takes no leg
+ * out.
  *
  * With handle_errors and without keep_log, writes that a leg lacks are held until
  * the table is reloaded, as dm-mirror does, or the leg comes back.
@@ -32,6 +32,7 @@
  * @pending: clones that have not ended
  * @sent: bit for each leg that it goes to
  * @failed: bit for each leg on which it failed
+ * @refused: bit for each of these that cannot do such a thing
  * @status: one of the errors
  */
 struct hedge_write {
@@ -42,6 +43,7 @@ struct hedge_write {
 	atomic_t pending;
 	unsigned long sent;
 	unsigned long failed;
+	unsigned long refused;
 	blk_status_t status;
 };
 
@@ -216,10 +218,9 @@ void hedge_write_ended(struct hedge *h, struct bio *bio)
 		finish(w, w->status);
 		return;
 	}
-	if (w->failed && w->status == BLK_STS_NOTSUPP &&
-	    bio_op(bio) == REQ_OP_WRITE_ZEROES) {
+	if (w->refused && bio_op(bio) == REQ_OP_WRITE_ZEROES) {
 		/* A leg that cannot write zeroes is not a leg that has failed. */
-		if (w->failed != w->sent)
+		if (w->refused != w->sent)
 			hedge_sync_diverged(h, w->first, w->nr);
 		hedge_sync_record(h);
 		finish(w, w->status);
@@ -247,18 +248,38 @@ static bool ends_well(const struct hedge_write *w)
 	       w->nr <= 1;
 }
 
+/* Some drivers learn by an error that a device cannot write zeroes. */
+static bool is_refused(const struct bio *clone, blk_status_t status)
+{
+	return status == BLK_STS_NOTSUPP ||
+	       (status == BLK_STS_TARGET &&
+		bio_op(clone) == REQ_OP_WRITE_ZEROES &&
+		!bdev_write_zeroes_sectors(clone->bi_bdev));
+}
+
+static void note_failure(struct hedge_write *w, const struct bio *clone,
+			 blk_status_t status)
+{
+	unsigned int leg = clone - write_clone(w, 0);
+
+	set_bit(leg, &w->failed);
+	if (is_refused(clone, status)) {
+		set_bit(leg, &w->refused);
+		status = BLK_STS_NOTSUPP;
+	}
+	/* What a leg cannot do is told before what it failed to do. */
+	if (READ_ONCE(w->status) != BLK_STS_NOTSUPP)
+		WRITE_ONCE(w->status, status);
+}
+
 static void clone_endio(struct bio *clone)
 {
 	struct hedge_write *w = clone->bi_private;
 	blk_status_t status = clone->bi_status;
 
 	rcu_read_lock();
-	if (unlikely(status)) {
-		set_bit(clone - write_clone(w, 0), &w->failed);
-		/* What a leg cannot do is told before what it failed to do. */
-		if (READ_ONCE(w->status) != BLK_STS_NOTSUPP)
-			WRITE_ONCE(w->status, status);
-	}
+	if (unlikely(status))
+		note_failure(w, clone, status);
 	if (atomic_dec_and_test(&w->pending)) {
 		if (likely(ends_well(w)))
 			finish(w, BLK_STS_OK);
@@ -324,6 +345,7 @@ static bool prepare(struct hedge *h, struct bio *bio)
 
 	w->sent = hedge_sync_targets(h, w->first, w->nr);
 	w->failed = 0;
+	w->refused = 0;
 	w->status = BLK_STS_OK;
 	if (likely(!clone_all(w, bio)))
 		return true;
