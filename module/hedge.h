@@ -533,6 +533,7 @@ struct hedge_check {
  * @vouched: bit for each leg that is on record as holding every write: none that
  *           lacks one of them is acknowledged (region worker)
  * @default_leg: the live leg, not partial, that regions are copied from
+ * @unflushed: bit for each leg that failed a flush which has not ended yet
  * @stalled: bit for each stalled leg (changed under @wait_lock)
  * @sitting: bit for each leg that sits out (likewise)
  * @conf: the settings in force
@@ -599,6 +600,7 @@ struct hedge {
 	unsigned long partial;
 	unsigned long vouched;
 	unsigned int default_leg;
+	unsigned long unflushed;
 	unsigned long stalled;
 	unsigned long sitting;
 
@@ -860,6 +862,7 @@ u32 hedge_sync_targets(struct hedge *h, region_t first, region_t nr);
 bool hedge_sync_out(struct hedge_leg *leg, enum hedge_health why);
 void hedge_sync_opened(struct hedge *h, region_t region);
 void hedge_sync_diverged(struct hedge *h, region_t first, region_t nr);
+void hedge_sync_unflushed(struct hedge *h);
 void hedge_sync_copied(struct hedge *h, region_t region, unsigned long legs);
 void hedge_sync_complete(struct hedge *h);
 void hedge_sync_record(struct hedge *h);

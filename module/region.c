@@ -241,7 +241,8 @@ static void sweep(struct hedge *h, bool all)
 		return;
 	if (!sweep_idle(h, all))
 		return;
-	if (hedge_region_flush_legs(h))
+	/* After a flush that failed another may succeed, and mean nothing. */
+	if (hedge_region_flush_legs(h) || READ_ONCE(h->unflushed))
 		return;
 	for_each_set_bit(region, h->open, h->nr_regions) {
 		unsigned int state = region_state(h, region);

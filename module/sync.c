@@ -179,6 +179,7 @@ bool hedge_sync_out(struct hedge_leg *leg, enum hedge_health why)
 	smp_wmb();
 	WRITE_ONCE(h->partial, h->partial & ~BIT(leg->index));
 	choose_default(h);
+	clear_bit(leg->index, &h->unflushed);
 	for_each_set_bit(region, h->open, h->nr_regions) {
 		leg_misses(leg, region);
 		tell_log(h, region);
@@ -226,9 +227,6 @@ void hedge_sync_diverged(struct hedge *h, region_t first, region_t nr)
 	region_t region;
 	unsigned int i;
 
-	/* A flush that failed everywhere: nothing was cleaned on its account. */
-	if (!nr)
-		return;
 	for (region = first; region < first + nr; region++) {
 		for (i = 0; i < h->nr_legs; i++)
 			if (i != h->default_leg)
@@ -239,6 +237,23 @@ void hedge_sync_diverged(struct hedge *h, region_t first, region_t nr)
 	smp_wmb();
 	WRITE_ONCE(h->partial, h->live & ~BIT(h->default_leg));
 	hedge_recover_again(h);
+}
+
+/**
+ * hedge_sync_unflushed - a flush has failed on all legs
+ * @h: the target
+ *
+ * Each may have lost other writes of those that it had in its cache.
+ *
+ * Context: the region worker.
+ */
+void hedge_sync_unflushed(struct hedge *h)
+{
+	region_t region;
+
+	for_each_set_bit(region, h->open, h->nr_regions)
+		hedge_sync_diverged(h, region, 1);
+	WRITE_ONCE(h->unflushed, 0);
 }
 
 /**
@@ -347,6 +362,7 @@ static void reinstate(struct hedge_leg *leg)
 	if (h->live & BIT(leg->index))
 		return;
 	leg->health = 0;
+	clear_bit(leg->index, &h->unflushed);
 	WRITE_ONCE(h->partial, h->partial | BIT(leg->index));
 	/* Who sees it live sees it partial. */
 	smp_wmb();

@@ -14,7 +14,8 @@
  * on record as full. All other ends are the region worker's to decide. A write that
  * worked on some legs and not on others takes the legs where it failed out, whatever
  * the error was: the legs differ now; that is put on record, then the write is
- * acknowledged. One that worked on no full leg is an error, and its regions are to be resynced from the default leg. A discard
+ * acknowledged. One that worked on no full leg is an error, and its regions (for a
+ * flush, all that are not clean) are to be resynced from the default leg. A discard
  * that failed leaves nothing behind that anybody may rely on, so it takes no leg
  * out.
  *
@@ -227,7 +228,10 @@ void hedge_write_ended(struct hedge *h, struct bio *bio)
 		return;
 	}
 	if (w->failed && !legs_out(w)) {
-		hedge_sync_diverged(h, w->first, w->nr);
+		if (w->nr)
+			hedge_sync_diverged(h, w->first, w->nr);
+		else
+			hedge_sync_unflushed(h);
 		hedge_sync_record(h);
 		finish(w, w->status);
 		return;
@@ -270,6 +274,9 @@ static void note_failure(struct hedge_write *w, const struct bio *clone,
 	/* What a leg cannot do is told before what it failed to do. */
 	if (READ_ONCE(w->status) != BLK_STS_NOTSUPP)
 		WRITE_ONCE(w->status, status);
+	/* Before the sweep may rely on a flush of its own. */
+	if (!w->nr)
+		set_bit(leg, &w->hedge->unflushed);
 }
 
 static void clone_endio(struct bio *clone)
