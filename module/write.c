@@ -249,7 +249,7 @@ void hedge_write_ended(struct hedge *h, struct bio *bio)
 static bool ends_well(const struct hedge_write *w)
 {
 	return !w->failed && !(READ_ONCE(w->hedge->vouched) & ~w->sent) &&
-	       w->nr <= 1;
+	       w->nr <= 1 && likely(!holds(w->hedge));
 }
 
 /* Some drivers learn by an error that a device cannot write zeroes. */
