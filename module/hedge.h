@@ -564,11 +564,14 @@ struct hedge_check {
  * @to_fail: bit for each leg that is to be taken out
  * @to_reinstate: bit for each leg that is to come back
  * @sweep_due: idle regions are to be cleaned
+ * @close_due: all regions are to be cleaned
  * @region_work: the region worker
  * @sweep: sets @sweep_due
  * @recover: the region that is being worked on
  * @check: the check
- * @wq: for @tick, @event, @region_work and @check
+ * @region_wq: for @region_work alone: writes wait for it, so it must not wait for
+ *             a worker with what needs memory, or itself waits for it
+ * @wq: for @tick, @event, @sweep and @check
  * @tick: once a second
  * @tick_mutex: serialises evaluations
  * @sitout: who sits out, and why (tick only)
@@ -635,11 +638,13 @@ struct hedge {
 	unsigned long to_fail;
 	unsigned long to_reinstate;
 	bool sweep_due;
+	bool close_due;
 	struct work_struct region_work;
 	struct delayed_work sweep;
 	struct hedge_recover recover;
 	struct hedge_check check;
 
+	struct workqueue_struct *region_wq;
 	struct workqueue_struct *wq;
 	struct delayed_work tick;
 	struct mutex tick_mutex;	/* serialises evaluations */

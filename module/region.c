@@ -70,7 +70,7 @@ static void region_set_state(struct hedge *h, region_t region,
  */
 void hedge_region_kick(struct hedge *h)
 {
-	queue_work(h->wq, &h->region_work);
+	queue_work(h->region_wq, &h->region_work);
 }
 
 /**
@@ -386,6 +386,21 @@ void hedge_region_reopen(struct hedge *h, region_t region)
 	spin_unlock_irq(&h->region_lock);
 }
 
+/*
+ * Cleans what can be cleaned, as there are no writes any more. What cannot is
+ * marked, so that its first write goes by the worker again.
+ */
+static void close_all(struct hedge *h)
+{
+	region_t region;
+
+	sweep(h, true);
+	hedge_sync_record(h);
+	for_each_set_bit(region, h->open, h->nr_regions)
+		if (region_state(h, region) == REGION_OPEN)
+			region_set_state(h, region, REGION_MARKED);
+}
+
 static void region_work(struct work_struct *work)
 {
 	struct hedge *h = container_of(work, struct hedge, region_work);
@@ -406,6 +421,8 @@ static void region_work(struct work_struct *work)
 		}
 		open_deferred(h);
 	} while (hedge_recover_step(h));
+	if (xchg(&h->close_due, false))
+		close_all(h);
 	memalloc_noio_restore(noio);
 }
 
@@ -507,21 +524,17 @@ int hedge_region_start(struct hedge *h)
  * hedge_region_stop - clean what can be cleaned
  * @h: the target, which gets no I/O any more
  *
- * What cannot is marked, so that its first write goes by the worker again.
- *
  * Context: process. May sleep.
  */
 void hedge_region_stop(struct hedge *h)
 {
 	unsigned int noio = memalloc_noio_save();
-	region_t region;
 
 	cancel_delayed_work_sync(&h->sweep);
+	/* By the worker: it may be on its way for something else still. */
+	WRITE_ONCE(h->close_due, true);
+	hedge_region_kick(h);
 	flush_work(&h->region_work);
-	sweep(h, true);
-	for_each_set_bit(region, h->open, h->nr_regions)
-		if (region_state(h, region) == REGION_OPEN)
-			region_set_state(h, region, REGION_MARKED);
 	if (h->log->type->postsuspend && h->log->type->postsuspend(h->log))
 		DMWARN("%s: the dirty log cannot be written",
 		       dm_table_device_name(h->ti->table));

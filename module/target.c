@@ -26,6 +26,8 @@ static void hedge_free(struct hedge *h)
 	synchronize_rcu();
 	for (i = 0; i < h->nr_legs; i++)
 		hedge_leg_exit(&h->leg[i]);
+	if (h->region_wq)
+		destroy_workqueue(h->region_wq);
 	if (h->wq)
 		destroy_workqueue(h->wq);
 	if (h->shards)
@@ -100,9 +102,12 @@ static int hedge_start(struct hedge *h)
 		r = hedge_leg_init(h, i);
 	if (r)
 		return r;
+	h->region_wq = alloc_workqueue("dm_hedge/%s-w",
+				       WQ_MEM_RECLAIM | WQ_UNBOUND, 1,
+				       dm_table_device_name(h->ti->table));
 	h->wq = alloc_workqueue("dm_hedge/%s", WQ_MEM_RECLAIM | WQ_UNBOUND, 0,
 				dm_table_device_name(h->ti->table));
-	return h->wq ? 0 : -ENOMEM;
+	return h->region_wq && h->wq ? 0 : -ENOMEM;
 }
 
 static int hedge_ctr(struct dm_target *ti, unsigned int argc, char **argv)
