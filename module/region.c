@@ -34,6 +34,8 @@
  * with all regions that are not clean (sync.c). All legs are flushed before: what
  * a volatile cache holds is no ground for calling a region clean.
  */
+#include <linux/vmalloc.h>
+
 #include "hedge.h"
 
 #define REGION_PENDING	0x00ffffff
@@ -449,7 +451,7 @@ int hedge_region_init(struct hedge *h)
 	INIT_WORK(&h->region_work, region_work);
 	INIT_DELAYED_WORK(&h->sweep, sweep_work);
 	h->region_shift = ilog2(h->region_size);
-	h->region = kvcalloc(h->nr_regions, sizeof(*h->region), GFP_KERNEL);
+	h->region = vcalloc(h->nr_regions, sizeof(*h->region));
 	h->open = kvcalloc(BITS_TO_LONGS(h->nr_regions), sizeof(long),
 			   GFP_KERNEL);
 	return h->region && h->open ? 0 : -ENOMEM;
