@@ -168,14 +168,28 @@ static bool may_go_on(struct hedge_check *check)
 	return !stopped;
 }
 
-static void free_buffers(struct hedge_check *check)
+static void free_buffers(void **buf)
 {
 	unsigned int i;
 
 	for (i = 0; i < HEDGE_MAX_LEGS; i++) {
-		kfree(check->buf[i]);
-		check->buf[i] = NULL;
+		kfree(buf[i]);
+		buf[i] = NULL;
 	}
+}
+
+static bool get_buffers(void **buf, unsigned int nr)
+{
+	unsigned int i;
+
+	for (i = 0; i < nr; i++) {
+		buf[i] = kmalloc(PIECE, GFP_NOIO);
+		if (!buf[i]) {
+			free_buffers(buf);
+			return false;
+		}
+	}
+	return true;
 }
 
 static void through(struct hedge *h)
@@ -186,7 +200,7 @@ static void through(struct hedge *h)
 	       dm_table_device_name(h->ti->table), check->mismatches,
 	       check->mismatches && check->source >= 0 ? ", and were rewritten" :
 							 "");
-	free_buffers(check);
+	free_buffers(check->buf);
 	spin_lock_irq(&check->lock);
 	check->running = false;
 	spin_unlock_irq(&check->lock);
@@ -198,12 +212,13 @@ static void throttle(u64 began)
 {
 	u64 took = ktime_get_ns() - began;
 	unsigned int share = hedge_recover_throttle();
+	unsigned long us;
 
-	if (share < 100)
-		took = min_t(u64, took * (100 - share) / share,
-			     NSEC_PER_SEC);
-	if (share < 100)
-		usleep_range(took / NSEC_PER_USEC, took / NSEC_PER_USEC + 1000);
+	if (share == 100)
+		return;
+	us = min_t(u64, div_u64(took * (100 - share), share * NSEC_PER_USEC),
+		   USEC_PER_SEC);
+	usleep_range(us, us + 1000);
 }
 
 static void check_work(struct work_struct *work)
@@ -224,20 +239,6 @@ static void check_work(struct work_struct *work)
 	memalloc_noio_restore(noio);
 }
 
-static int get_buffers(struct hedge *h)
-{
-	unsigned int i;
-
-	for (i = 0; i < h->nr_legs; i++) {
-		h->check.buf[i] = kmalloc(PIECE, GFP_NOIO);
-		if (!h->check.buf[i]) {
-			free_buffers(&h->check);
-			return -ENOMEM;
-		}
-	}
-	return 0;
-}
-
 /**
  * hedge_check_begin - begin to compare the legs
  * @h: the target
@@ -251,35 +252,34 @@ static int get_buffers(struct hedge *h)
 int hedge_check_begin(struct hedge *h, int source)
 {
 	const char *name = dm_table_device_name(h->ti->table);
+	void *buf[HEDGE_MAX_LEGS] = { };
 	struct hedge_check *check = &h->check;
 	bool running;
-	int r;
 
 	if (source >= 0 && !(READ_ONCE(h->live) & ~READ_ONCE(h->partial) &
 			     BIT(source))) {
 		DMERR("%s: leg %d does not hold everything", name, source);
 		return -EINVAL;
 	}
+	if (!get_buffers(buf, h->nr_legs))
+		return -ENOMEM;
+	/* All at once: who finds it running may start the work. */
 	spin_lock_irq(&check->lock);
 	running = check->running || check->stopped;
-	if (!running)
+	if (!running) {
 		check->running = true;
+		memcpy(check->buf, buf, sizeof(buf));
+		check->source = source;
+		WRITE_ONCE(check->next, 0);
+		check->mismatches = 0;
+		queue_work(h->wq, &check->work);
+	}
 	spin_unlock_irq(&check->lock);
 	if (running) {
+		free_buffers(buf);
 		DMERR("%s: a check is running already", name);
 		return -EBUSY;
 	}
-	/* The work that cleared running may still be at its end. */
-	flush_work(&check->work);
-	r = get_buffers(h);
-	if (r) {
-		check->running = false;
-		return r;
-	}
-	check->source = source;
-	check->next = 0;
-	check->mismatches = 0;
-	queue_work(h->wq, &check->work);
 	return 0;
 }
 
@@ -347,7 +347,7 @@ int hedge_check_init(struct hedge *h)
  */
 void hedge_check_exit(struct hedge *h)
 {
-	free_buffers(&h->check);
+	free_buffers(h->check.buf);
 	if (h->check.io)
 		dm_io_client_destroy(h->check.io);
 }
