@@ -429,11 +429,15 @@ struct hedge *hedge_leg_predecessor(struct hedge *h)
 	struct hedge *old, *found = NULL;
 
 	mutex_lock(&targets_mutex);
-	list_for_each_entry(old, &targets, targets)
+	/* The newest first: a table before that one may be being destroyed. */
+	list_for_each_entry(old, &targets, targets) {
 		if (old != h && old->log_read &&
 		    old->ti->begin == h->ti->begin &&
-		    dm_table_get_md(old->ti->table) == md)
+		    dm_table_get_md(old->ti->table) == md) {
 			found = old;
+			break;
+		}
+	}
 	mutex_unlock(&targets_mutex);
 	return found;
 }
