@@ -321,26 +321,23 @@ void hedge_sync_copied(struct hedge *h, region_t region, unsigned long legs)
 	hedge_sync_complete(h);
 }
 
-/**
- * hedge_sync_request - ask for a leg to be taken out, or to come back
- * @h: the target
- * @leg: the leg
- * @fail: which of both
- *
- * Context: any. The region worker does it.
- *
- * Return: 0, or -EINVAL if that cannot be.
- */
-int hedge_sync_request(struct hedge *h, unsigned int leg, bool fail)
+/* Whether a request makes sense after those that the worker has yet to do. */
+static int check_request(struct hedge *h, unsigned int leg, bool fail)
 {
 	const char *name = dm_table_device_name(h->ti->table);
-	unsigned long live = READ_ONCE(h->live);
+	unsigned long live = (READ_ONCE(h->live) & ~h->to_fail) |
+			     h->to_reinstate;
 
+	if (h->recover.stopped) {
+		DMERR("%s: the device is being suspended", name);
+		return -EBUSY;
+	}
 	if (fail && !(live & BIT(leg))) {
 		DMERR("%s: leg %u is out already", name, leg);
 		return -EINVAL;
 	}
-	if (fail && !(live & ~READ_ONCE(h->partial) & ~BIT(leg))) {
+	if (fail && !(READ_ONCE(h->live) & ~READ_ONCE(h->partial) &
+		      ~h->to_fail & ~BIT(leg))) {
 		DMERR("%s: leg %u is the only one that holds everything", name,
 		      leg);
 		return -EINVAL;
@@ -349,9 +346,36 @@ int hedge_sync_request(struct hedge *h, unsigned int leg, bool fail)
 		DMERR("%s: leg %u is not out", name, leg);
 		return -EINVAL;
 	}
-	set_bit(leg, fail ? &h->to_fail : &h->to_reinstate);
-	hedge_region_kick(h);
 	return 0;
+}
+
+/**
+ * hedge_sync_request - ask for a leg to be taken out, or to come back
+ * @h: the target
+ * @leg: the leg
+ * @fail: which of both
+ *
+ * Context: process. The region worker does it.
+ *
+ * Return: 0, -EINVAL if that cannot be, -EBUSY while the target is suspended.
+ */
+int hedge_sync_request(struct hedge *h, unsigned int leg, bool fail)
+{
+	int r;
+
+	/* The worker is woken under the lock too: postsuspend waits for it. */
+	spin_lock_irq(&h->region_lock);
+	r = check_request(h, leg, fail);
+	if (!r && fail) {
+		WRITE_ONCE(h->to_fail, h->to_fail | BIT(leg));
+		WRITE_ONCE(h->to_reinstate, h->to_reinstate & ~BIT(leg));
+	} else if (!r) {
+		WRITE_ONCE(h->to_reinstate, h->to_reinstate | BIT(leg));
+	}
+	if (!r)
+		hedge_region_kick(h);
+	spin_unlock_irq(&h->region_lock);
+	return r;
 }
 
 /* What is in flight to it drains as its regions are closed to be copied. */
@@ -379,6 +403,14 @@ static void reinstate(struct hedge_leg *leg)
 		hedge_write_unhold(h);
 }
 
+/* Only now: check_request() counts on what is not done yet. */
+static void done(struct hedge *h, unsigned long *requests, unsigned int leg)
+{
+	spin_lock_irq(&h->region_lock);
+	WRITE_ONCE(*requests, *requests & ~BIT(leg));
+	spin_unlock_irq(&h->region_lock);
+}
+
 /**
  * hedge_sync_requests - do what hedge_sync_request() was asked for
  * @h: the target
@@ -390,10 +422,14 @@ void hedge_sync_requests(struct hedge *h)
 	unsigned int i;
 
 	for (i = 0; i < h->nr_legs; i++) {
-		if (test_and_clear_bit(i, &h->to_fail))
+		if (READ_ONCE(h->to_fail) & BIT(i)) {
 			hedge_sync_out(&h->leg[i], HEDGE_TAKEN_OUT);
-		if (test_and_clear_bit(i, &h->to_reinstate))
+			done(h, &h->to_fail, i);
+		}
+		if (READ_ONCE(h->to_reinstate) & BIT(i)) {
 			reinstate(&h->leg[i]);
+			done(h, &h->to_reinstate, i);
+		}
 	}
 }
 
