@@ -435,7 +435,9 @@ static enum outcome retry(struct hedge_copy *c)
 
 	spin_lock_irqsave(&h->wait_lock, flags);
 	spin_lock(&r->shard->lock);
-	among = r->usable & READ_ONCE(h->live) & ~r->failed;
+	/* A leg may have gone out or become full since the read arrived. */
+	r->usable = hedge_sync_usable(h, r->iter.bi_sector);
+	among = r->usable & ~r->failed;
 	if (r->done || r->out || r->queued) {
 		outcome = LOST;
 	} else if (among) {
