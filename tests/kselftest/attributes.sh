@@ -122,6 +122,7 @@ for path in "$SYS"/* "$SYS"/stats/* "$SYS"/legs/*/*; do
 	case ${file##*/} in
 	histogram) check "$file: reads" cat "$path" ;;
 	device) check_match "$file: reads" "$(get "$file")" '^[0-9]+:[0-9]+$|^[a-z]' ;;
+	check_done) check_match "$file: reads" "$(get "$file")" '^[0-9]+/[0-9]+$' ;;
 	state) check_eq "$file: reads" "$(get "$file")" in_sync ;;
 	*) check_match "$file: is a number" "$(get "$file")" "$numbers" ;;
 	esac

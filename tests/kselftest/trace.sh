@@ -16,10 +16,12 @@ hedge_create policy slb timeout_us 1000 budget_pct 100 rescue_us 100000
 
 trace_start dm_hedge/hedge_{read,start,timeout,reissue,cancel,win,lose,leg_state}
 load read "$DEV" --threads 2 --count 20 >/dev/null
-# queued copies that are cancelled
+# queued copies that are cancelled: one leg falls behind the other
+lag_law 1 fixed 9000000
 put policy coc
 put queue_depth 1
 load read "$DEV" --threads 6 --count 10 >/dev/null
+lag_law 1 fixed 3000000
 # a leg that changes its state
 put queue_depth 0
 lag 1 stuck 1

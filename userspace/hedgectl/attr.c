@@ -19,7 +19,7 @@ struct attr {
 };
 
 static const struct attr target_attrs[] = {
-	{ "policy", "the name of a preset (hedgectl show lists them)" },
+	{ "policy", "the name of a preset (hedgectl show lists them), fcfs-gr or edd-gr" },
 	{ "copies", "1 to the number of legs" },
 	{ "copies_to", "any or idle" },
 	{ "cancel", "complete, start or none" },

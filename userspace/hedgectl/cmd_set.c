@@ -64,6 +64,46 @@ static int check_present(const char *name, const struct assignments *list,
 	return 0;
 }
 
+/* Puts the policy of a target in the place of one that is chosen for each. */
+static int resolve_groups(const struct volume *volume, int target, struct assignments *list,
+			  bool json)
+{
+	for (int i = 0; i < list->count; i++) {
+		struct assignment *a = &list->items[i];
+		const char *why;
+		char *policy;
+
+		if (a->leg >= 0 || strcmp(a->name, "policy") || !policy_is_group(a->value))
+			continue;
+		policy = policy_of_group(volume, target, a->value, &why);
+		if (!policy)
+			return -1;
+		if (!json)
+			printf("target %d: %s for %s: %s\n", target, policy, a->value, why);
+		a->value = policy;
+	}
+	return 0;
+}
+
+/* A copy, whose values may be replaced. */
+static struct assignments copy_of(const struct assignments *list)
+{
+	struct assignments copy = { .count = list->count };
+
+	copy.items = xcalloc(list->count, sizeof(*copy.items));
+	memcpy(copy.items, list->items, list->count * sizeof(*copy.items));
+	return copy;
+}
+
+/* Frees the copy, and the values that are not those of the original. */
+static void free_copy(struct assignments *copy, const struct assignments *list)
+{
+	for (int i = 0; i < copy->count; i++)
+		if (copy->items[i].value != list->items[i].value)
+			free(copy->items[i].value);
+	free(copy->items);
+}
+
 static int write_all(const char *name, const char *dir, const struct assignments *list)
 {
 	for (int i = 0; i < list->count; i++) {
@@ -123,6 +163,7 @@ static int set_target(const struct volume *volume, int target, const struct assi
 {
 	char *dir = sysfs_target_dir(volume, target);
 	struct kv_list before, after;
+	struct assignments own;
 	int r;
 
 	if (sysfs_read_tree(dir, &before)) {
@@ -135,13 +176,17 @@ static int set_target(const struct volume *volume, int target, const struct assi
 		free(dir);
 		return -1;
 	}
+	own = copy_of(list);
 	r = check_present(volume->name, list, &before);
+	if (!r)
+		r = resolve_groups(volume, target, &own, array);
 	if (!r) {
-		r = write_all(volume->name, dir, list);
+		r = write_all(volume->name, dir, &own);
 		sysfs_read_tree(dir, &after);
 		print_changes(target, &before, &after, array);
 		kv_free(&after);
 	}
+	free_copy(&own, list);
 	kv_free(&before);
 	free(dir);
 	return r;
@@ -281,6 +326,8 @@ const struct command set_command = {
 	.details =
 		"Times may be given in s, ms or us (tau=2ms; tau is timeout_us), sizes in K, M or G.\n"
 		"leg:I. before an attribute names that of leg I. A policy changes other attributes too.\n"
+		"policy=fcfs-gr (edd-gr) chooses for each hedge target of the table: fcfs-r (edd-r) if its\n"
+		"latencies are new-worse-than-used, else fcfs-lpr (edd-lpr).\n"
 		"--save writes what is set to /etc/hedgetab, from which it is set at boot.",
 	.options = options,
 	.more = attr_help,

@@ -243,6 +243,12 @@ int legs_read_file(const char *path, struct leg_set *set);
 bool legs_since(struct leg_set *now, const struct leg_set *before);
 void legs_free(struct leg_set *set);
 
+/* group.c: policies that are chosen for each target by itself */
+bool histogram_new_worse(const struct histogram *h);
+bool policy_is_group(const char *policy);
+char *policy_of_group(const struct volume *volume, int target, const char *policy,
+		      const char **why);
+
 /* plot.c: pictures of them */
 int plot_width(void);
 void plot_text(FILE *file, const struct leg_set *set, uint64_t tau_us, int width);

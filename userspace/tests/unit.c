@@ -18,6 +18,8 @@
 #include "hedgectl.h"
 #include "event.h"
 #include "hedgetab.h"
+#include "histogram.h"
+#include "law.h"
 #include "page.h"
 #include "rules.h"
 
@@ -305,6 +307,56 @@ static void test_histogram(void)
 	histogram_free(&rows);
 	histogram_free(&sum);
 	histograms_free(&h);
+}
+
+/* The buckets that so many copies of a law fill, if they are as the law says; times are in us. */
+static void law_histogram(const char *text, uint64_t copies, struct histogram *h)
+{
+	struct histogram all = { 0 };
+	struct law law;
+	char error[256];
+
+	*h = all;
+	if (law_parse(&law, text, error, sizeof(error)))
+		return;
+	for (unsigned int i = 0; i < HEDGE_HIST_BUCKETS - 1; i++) {
+		double from = law_tail(&law, (double)hedge_hist_lower(i) / 1e3);
+		double to = law_tail(&law, (double)hedge_hist_lower(i + 1) / 1e3);
+		struct bucket bucket = { hedge_hist_lower(i), hedge_hist_lower(i + 1),
+					 (uint64_t)llround((double)copies * (from - to)) };
+		struct histogram one = { .count = 1, .room = 1, .buckets = &bucket,
+					 .total = bucket.count };
+
+		if (bucket.count)
+			histogram_merge(h, &one);
+	}
+	law_free(&law);
+}
+
+static void test_new_worse(void)
+{
+	static const struct {
+		const char *law;
+		uint64_t copies;
+		bool worse;
+	} tests[] = {
+		{ "exp:200", 100000, true }, { "hyperexp:0.95,100,2000", 100000, true },
+		{ "lomax:2.2,200", 100000, true }, { "weibull:0.5,200", 100000, true },
+		{ "exp:200", 499, false }, { "erlang:4,50", 100000, false },
+		{ "uniform:100,300", 100000, false }, { "bimodal:100,10000,0.99", 100000, false },
+		{ "shiftexp:100,300", 100000, false }, { "pareto:1.5,100", 100000, false },
+	};
+
+	for (size_t i = 0; i < sizeof(tests) / sizeof(tests[0]); i++) {
+		struct histogram h;
+
+		law_histogram(tests[i].law, tests[i].copies, &h);
+		check(h.total && histogram_new_worse(&h) == tests[i].worse, "%s is %snew-worse-than-used",
+		      tests[i].law, tests[i].worse ? "" : "not ");
+		histogram_free(&h);
+	}
+	check(policy_is_group("edd-gr") && policy_is_group("fcfs-gr") && !policy_is_group("fcfs-r") &&
+	      !policy_is_group("fut-gr"), "policies for groups");
 }
 
 /* Bounds as the module computes them: no bucket is wider than an eighth, and each ends where the next begins. */
@@ -678,6 +730,7 @@ int main(int argc, char **argv)
 	test_tables();
 	test_histogram();
 	test_buckets();
+	test_new_worse();
 	test_bad_histograms();
 	test_subtract();
 	test_progress();
