@@ -371,3 +371,26 @@ int dm_volume_create(const char *name, const char *uuid, uint64_t sectors, const
 	fail_table(name, sectors, table, reason, kmsg);
 	return -1;
 }
+
+/* Sends a message to a target; what the kernel says of it is told. */
+int dm_message(const struct volume *volume, int target, const char *message)
+{
+	struct dm_task *task = dm_task_create(DM_DEVICE_TARGET_MSG);
+	int kmsg = kmsg_begin();
+	bool good;
+
+	first_error[0] = '\0';
+	good = task && dm_task_set_name(task, volume->name) &&
+	       dm_task_set_sector(task, volume->targets[target].start) &&
+	       dm_task_set_message(task, message) && dm_task_run(task);
+	if (task)
+		dm_task_destroy(task);
+	if (good) {
+		kmsg_end(kmsg);
+		return 0;
+	}
+	fail("%s: the kernel refused \"%s\": %s", volume->name, message,
+	     first_error[0] ? first_error : "no reason given");
+	kmsg_report(kmsg);
+	return -1;
+}

@@ -189,8 +189,23 @@ int dm_volumes_read(struct volume **volumes, int *count);
 void volumes_free(struct volume *volumes, int count);
 int dm_table_check(const char *name, const char *uuid, uint64_t sectors, const char *table);
 int dm_volume_create(const char *name, const char *uuid, uint64_t sectors, const char *table);
+int dm_message(const struct volume *volume, int target, const char *message);
 bool dm_name_valid(const char *name);
 int dm_name_free(const char *name);
+
+/* reload.c: another table for a device that is in use */
+struct line {
+	char *uuid;
+	bool many;		/* there are more targets than this one */
+	char *type;
+	uint64_t sectors;
+	char *table, *status;
+};
+
+int line_read(const char *name, struct line *line);
+void line_free(struct line *line);
+int line_swap(const char *name, const struct line *old, const struct line *new,
+	      int (*verify)(const char *name, void *context), void *context);
 
 /* kmsg.c: what device-mapper says in the kernel log while we work */
 int kmsg_begin(void);
@@ -270,6 +285,8 @@ void json_add_value(struct json_object *object, const char *key, const char *tex
 /* cmd_*.c */
 extern const struct command create_command;
 extern const struct command list_command;
+extern const struct command check_command;
+extern const struct command convert_command;
 extern const struct command show_command;
 extern const struct command set_command;
 extern const struct command hist_command;

@@ -17,6 +17,8 @@ static const struct command *const commands[] = {
 	&hist_command,
 	&top_command,
 	&monitor_command,
+	&check_command,
+	&convert_command,
 	&tune_command,
 	&plan_command,
 };
