@@ -86,6 +86,9 @@ static bool parse_fields(char **rest, struct status *status)
 	uint64_t n;
 	char *name, *value;
 
+	/* A mirror has none. */
+	if (!*rest || !(*rest)[strspn(*rest, " \n")])
+		return true;
 	if (!count_word(rest, 1000, &n) || n % 2)
 		return false;
 	for (; n; n -= 2) {

@@ -217,6 +217,20 @@ static void test_status(void)
 	}
 }
 
+static void test_mirror_status(void)
+{
+	struct status s;
+
+	if (status_parse("2 1:0 254:0 31/32 1 AD 3 disk 1:2 A", &s)) {
+		check(false, "status of a mirror");
+		return;
+	}
+	check(s.nr_legs == 2 && s.in_sync == 31 && s.regions == 32, "status of a mirror: regions");
+	check(!strcmp(s.health, "AD") && !strcmp(s.log, "disk 1:2 A"), "status of a mirror: health and log");
+	check(!s.fields.count, "status of a mirror: no fields");
+	status_free(&s);
+}
+
 static void test_bad_status(void)
 {
 	static const char *const lines[] = {
@@ -224,7 +238,7 @@ static void test_bad_status(void)
 		"2 253:0 253:1 20484096 1 AA 1 core 0", "2 253:0 253:1 1/x 1 AA 1 core 0",
 		"2 253:0 253:1 1/1 2 AA 1 core 0", "2 253:0 253:1 1/1 1 A 1 core 0", "2 253:0 253:1 1/1 1 AAA 1 core 0",
 		"2 253:0 253:1 1/1 1", "2 253:0 253:1 1/1 1 AA", "2 253:0 253:1 1/1 1 AA 2 core",
-		"2 253:0 253:1 1/1 1 AA 0 2 a b", "2 253:0 253:1 1/1 1 AA 1 core",
+		"2 253:0 253:1 1/1 1 AA 0 2 a b",
 		"2 253:0 253:1 1/1 1 AA 1 core 3 policy rnd tau_us", "2 253:0 253:1 1/1 1 AA 1 core 4 policy rnd tau_us",
 		"-2 253:0 253:1 1/1 1 AA 1 core 0",
 	};
@@ -726,6 +740,7 @@ int main(int argc, char **argv)
 	test_assignments();
 	test_current();
 	test_status();
+	test_mirror_status();
 	test_bad_status();
 	test_tables();
 	test_histogram();
