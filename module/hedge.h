@@ -559,6 +559,8 @@ struct hedge_check {
  * @suspending: no write is held any more
  * @region_lock: covers @deferred, @ended, @to_fail, @to_reinstate
  * @deferred: writes that wait for their regions to be opened
+ * @wanted: region plus one that is to be opened though no write waits for
+ *          it, 0 if none
  * @blocked: writes that wait for a closed region (region worker only)
  * @ended: writes whose end is not a matter of course
  * @to_fail: bit for each leg that is to be taken out
@@ -633,6 +635,7 @@ struct hedge {
 
 	spinlock_t region_lock;		/* covers deferred, ended, requests */
 	struct bio_list deferred;
+	unsigned long wanted;
 	struct bio_list blocked;
 	struct bio_list ended;
 	unsigned long to_fail;
@@ -850,6 +853,7 @@ int hedge_region_start(struct hedge *h);
 void hedge_region_stop(struct hedge *h);
 bool hedge_region_get(struct hedge *h, region_t region);
 void hedge_region_put(struct hedge *h, region_t region);
+void hedge_region_want(struct hedge *h, region_t region);
 void hedge_region_defer(struct hedge *h, struct bio *bio);
 void hedge_region_end(struct hedge *h, struct bio *bio);
 void hedge_region_kick(struct hedge *h);

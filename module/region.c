@@ -296,6 +296,37 @@ static void open_and_get(struct hedge *h, region_t region)
 	atomic_set(&h->region[region], REGION_OPEN | REGION_RECENT | 1);
 }
 
+/**
+ * hedge_region_want - have a region opened, though no write waits for it
+ * @h: the target
+ * @region: the region
+ *
+ * For a write that may not wait: it ends, and finds the region open when it is
+ * made again. One such region is remembered.
+ *
+ * Context: any.
+ */
+void hedge_region_want(struct hedge *h, region_t region)
+{
+	WRITE_ONCE(h->wanted, region + 1);
+	hedge_region_kick(h);
+}
+
+static void open_wanted(struct hedge *h)
+{
+	unsigned long wanted = xchg(&h->wanted, 0);
+	region_t region = wanted - 1;
+
+	if (!wanted || region_state(h, region) == REGION_OPEN ||
+	    region_state(h, region) == REGION_CLOSED)
+		return;
+	if (mark_clean(h, region, 1) && flush_log(h))
+		return;
+	hedge_sync_opened(h, region);
+	hedge_sync_record(h);
+	atomic_set(&h->region[region], REGION_OPEN | REGION_RECENT);
+}
+
 /* Opens the regions of deferred writes with one flush of the log. */
 static void open_deferred(struct hedge *h)
 {
@@ -421,6 +452,7 @@ static void region_work(struct work_struct *work)
 			hedge_sync_complete(h);
 			hedge_recover_again(h);
 		}
+		open_wanted(h);
 		open_deferred(h);
 	} while (hedge_recover_step(h));
 	if (xchg(&h->close_due, false))

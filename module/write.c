@@ -444,7 +444,7 @@ static void init(struct hedge *h, struct hedge_write *w, struct bio *bio)
  *
  * Context: process. Sleeps only for a tag of a leg, and not at all with
  * REQ_NOWAIT: then the workers of the legs submit, and a write whose region is
- * not open ends in BLK_STS_AGAIN.
+ * not open ends in BLK_STS_AGAIN; the region is opened for when it comes again.
  *
  * Return: DM_MAPIO_SUBMITTED.
  */
@@ -457,10 +457,12 @@ int hedge_write_map(struct hedge *h, struct bio *bio)
 	if (unlikely(holds(h))) {
 		hold(h, bio);
 	} else if (w->nr && (w->nr > 1 || !hedge_region_get(h, w->first))) {
-		if (nowait)
+		if (nowait) {
+			hedge_region_want(h, w->first);
 			end_write(bio, BLK_STS_AGAIN);
-		else
+		} else {
 			hedge_region_defer(h, bio);
+		}
 	} else if (prepare(h, bio)) {
 		if (nowait)
 			send_by_workers(h, w);

@@ -3,6 +3,7 @@
 #
 # hedgectl convert: mirror to hedge and back on one log, while data is written and
 # verified; in the middle of a resync too; and what it refuses. Needs dm-lag, hedgectl.
+# limit: 240
 
 . "$(dirname "$0")/common.sh"
 need_hedge
@@ -24,9 +25,9 @@ for log in "disk 2 $LOGDEV 1024" "core 1 1024"; do
 	check "a mirror, ${log%% *} log" dmsetup create "$NAME" --table "0 $size mirror $log $legs"
 	check "it gets in sync" wait_until 60 in_sync
 	load fill "$DEV" >/dev/null
-	load write "$DEV" --threads 2 --count "$(scaled 1500)" >"$TMP/out" &
+	load write "$DEV" --threads 2 --count "$(scaled 500)" >"$TMP/out" &
 	writer=$!
-	for to in hedge mirror hedge mirror hedge; do
+	for to in hedge mirror hedge; do
 		check "to $to" hedgectl convert "$NAME"
 		check_eq "it is one" "$(target)" $to
 	done
