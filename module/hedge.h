@@ -521,7 +521,8 @@ struct hedge_check {
  * @region_shift: its logarithm
  * @region: a word for each region: region.c
  * @open: bit for each region that is not clean (region worker only)
- * @sync: the log's argument: whatever it says, nothing is in sync
+ * @nosync: the log's argument: whatever it says, all is in sync
+ * @known: what the legs hold is known, for a later table too
  * @log_read: whether the log was read
  * @log_failed: the log could not be written
  * @handle_errors: the feature of that name
@@ -594,7 +595,8 @@ struct hedge {
 	unsigned int region_shift;
 	atomic_t *region;
 	unsigned long *open;
-	bool sync;
+	bool nosync;
+	bool known;
 	bool log_read;
 	bool log_failed;
 	bool handle_errors;
@@ -865,7 +867,9 @@ int hedge_region_flush_legs(struct hedge *h);
 /* sync.c: which legs hold which writes. */
 int hedge_sync_init(struct hedge *h);
 void hedge_sync_exit(struct hedge *h);
-int hedge_sync_start(struct hedge *h);
+int hedge_sync_inherit(struct hedge *h);
+bool hedge_sync_shares_leg(const struct hedge *h, const struct hedge *old);
+void hedge_sync_start(struct hedge *h);
 u32 hedge_sync_usable(struct hedge *h, sector_t sector);
 u32 hedge_sync_targets(struct hedge *h, region_t first, region_t nr);
 bool hedge_sync_out(struct hedge_leg *leg, enum hedge_health why);

@@ -421,7 +421,8 @@ static DEFINE_MUTEX(targets_mutex);
  *
  * Context: process, in preresume. May sleep.
  *
- * Return: the target, NULL if there is none that ever ran.
+ * Return: the target, NULL if there is none that has a leg of this one and knows
+ * what its legs hold.
  */
 struct hedge *hedge_leg_predecessor(struct hedge *h)
 {
@@ -431,9 +432,9 @@ struct hedge *hedge_leg_predecessor(struct hedge *h)
 	mutex_lock(&targets_mutex);
 	/* The newest first: a table before that one may be being destroyed. */
 	list_for_each_entry(old, &targets, targets) {
-		if (old != h && old->log_read &&
-		    old->ti->begin == h->ti->begin &&
-		    dm_table_get_md(old->ti->table) == md) {
+		if (old != h && old->known &&
+		    dm_table_get_md(old->ti->table) == md &&
+		    hedge_sync_shares_leg(h, old)) {
 			found = old;
 			break;
 		}

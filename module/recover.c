@@ -248,7 +248,8 @@ static void reopen(struct hedge *h)
 	rest(h);
 }
 
-static void finish(struct hedge *h)
+/* Returns false if the copy is made once more, from another leg. */
+static bool finish(struct hedge *h)
 {
 	struct hedge_recover *rec = &h->recover;
 
@@ -256,6 +257,12 @@ static void finish(struct hedge *h)
 		take_out(h, rec->write_error);
 	} else if (rec->read_error) {
 		hedge_leg_health(&h->leg[rec->source], HEDGE_READ_FAILED);
+		/* Another leg may have it. */
+		rec->unread |= BIT(rec->source);
+		if (!rec->repair && aim(h)) {
+			copy(h);
+			return false;
+		}
 		rec->failed = true;
 		DMERR_LIMIT("%s: sector %llu of leg %u cannot be read for recovery",
 			    dm_table_device_name(h->ti->table),
@@ -269,6 +276,7 @@ static void finish(struct hedge *h)
 		hedge_sync_copied(h, rec->region, rec->dests & h->live);
 	}
 	reopen(h);
+	return true;
 }
 
 /**
@@ -286,8 +294,7 @@ bool hedge_recover_step(struct hedge *h)
 	/* Pairs with the release by kcopyd's callback and by the check. */
 	switch (smp_load_acquire(&rec->state)) {
 	case HEDGE_RECOVER_COPIED:
-		finish(h);
-		return true;
+		return finish(h);
 	case HEDGE_RECOVER_COPYING:
 		return false;
 	case HEDGE_RECOVER_IDLE:

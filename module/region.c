@@ -502,22 +502,20 @@ void hedge_region_exit(struct hedge *h)
 }
 
 /* Takes over from the log, and from the old table, what is dirty. */
-static int regions_load(struct hedge *h)
+static void regions_load(struct hedge *h)
 {
 	region_t region;
-	int r = hedge_sync_start(h);
 
-	if (r)
-		return r;
+	hedge_sync_start(h);
 	for (region = 0; region < h->nr_regions; region++) {
-		if (in_sync(h, region) &&
+		cond_resched();
+		if (in_sync(h, region) && !test_bit(region, h->open) &&
 		    h->log->type->is_clean(h->log, region) == 1)
 			continue;
 		mark(h, region);
 		hedge_sync_opened(h, region);
 		atomic_set(&h->region[region], REGION_MARKED);
 	}
-	return 0;
 }
 
 /**
@@ -537,14 +535,15 @@ int hedge_region_start(struct hedge *h)
 
 	if (h->log_read)
 		return 0;
+	r = hedge_sync_inherit(h);
+	if (r)
+		return r;
 	r = h->log->type->resume(h->log);
 	if (r) {
 		DMERR("%s: the dirty log cannot be used: error %d", name, r);
 		return r;
 	}
-	r = regions_load(h);
-	if (r)
-		return r;
+	regions_load(h);
 	r = h->log->type->flush(h->log);
 	if (r) {
 		DMERR("%s: the dirty log cannot be written: error %d", name, r);

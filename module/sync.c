@@ -481,6 +481,21 @@ static const struct hedge_leg *same_leg(const struct hedge *old,
 	return NULL;
 }
 
+/**
+ * hedge_sync_shares_leg - whether a target has a leg of another
+ * @h: the one
+ * @old: the other
+ */
+bool hedge_sync_shares_leg(const struct hedge *h, const struct hedge *old)
+{
+	unsigned int i;
+
+	for (i = 0; i < h->nr_legs; i++)
+		if (same_leg(old, &h->leg[i]))
+			return true;
+	return false;
+}
+
 /* Whether a bitmap of the old table has a bit in a region of the new one. */
 static bool old_bit(const struct hedge *h, const struct hedge *old,
 		    const unsigned long *bits, region_t region)
@@ -494,6 +509,7 @@ static bool old_bit(const struct hedge *h, const struct hedge *old,
 	return first <= last && find_next_bit(bits, last + 1, first) <= last;
 }
 
+/* Whether a part of a region was not in the old table, which was shorter. */
 static bool beyond(const struct hedge *h, const struct hedge *old,
 		   region_t region)
 {
@@ -501,106 +517,123 @@ static bool beyond(const struct hedge *h, const struct hedge *old,
 	       old->ti->len < h->ti->len;
 }
 
-/* What the legs of the new table were in the old one: @was, live, partial. */
-static int inherit_legs(struct hedge *h, const struct hedge *old,
-			const struct hedge_leg **was)
+/*
+ * What the legs of the new table were in the old one: @was, live, partial.
+ * Returns whether any of them was in it.
+ */
+static bool inherit_legs(struct hedge *h, const struct hedge *old,
+			 const struct hedge_leg **was)
 {
 	unsigned long known = 0;
 	unsigned int i;
 
-	h->partial = 0;
 	for (i = 0; i < h->nr_legs; i++) {
 		was[i] = same_leg(old, &h->leg[i]);
+		if (was[i])
+			known |= BIT(i);
+	}
+	for (i = 0; i < h->nr_legs && known; i++) {
 		if (!was[i]) {
 			h->partial |= BIT(i);
 			continue;
 		}
-		known |= BIT(i);
 		h->leg[i].health = was[i]->health;
 		if (!(old->live & BIT(was[i]->index)))
 			h->live &= ~BIT(i);
 		else if (old->partial & BIT(was[i]->index))
 			h->partial |= BIT(i);
 	}
-	if (!known)
-		return 0;
-	if (full_legs(h))
-		return 1;
-	DMERR("%s: no leg of the new table holds all that was written to the old one",
-	      dm_table_device_name(h->ti->table));
-	return -EINVAL;
+	h->partial &= h->live;
+	return known;
+}
+
+static void inherit_default(struct hedge *h, const struct hedge *old,
+			    const struct hedge_leg **was)
+{
+	unsigned int i;
+
+	choose_default(h);
+	for (i = 0; i < h->nr_legs; i++)
+		if (was[i] && was[i]->index == old->default_leg &&
+		    full_legs(h) & BIT(i))
+			h->default_leg = i;
 }
 
 static void inherit_region(struct hedge *h, const struct hedge *old,
 			   const struct hedge_leg **was, region_t region)
 {
-	bool resync = h->sync || (beyond(h, old, region) &&
-		      h->log->type->in_sync(h->log, region, 1) != 1);
+	bool resync = beyond(h, old, region) && !h->nosync;
 	unsigned int i;
 
 	for (i = 0; i < h->nr_legs; i++)
 		if (!was[i] || old_bit(h, old, was[i]->missed, region) ||
 		    (resync && i != h->default_leg))
 			leg_misses(&h->leg[i], region);
-	tell_log(h, region);
 	/* Its legs were not flushed since it was written to. */
 	if (old_bit(h, old, old->open, region))
-		h->log->type->mark_region(h->log, region);
-}
-
-/*
- * Takes over from the old table of the same device. Returns 1 if it did, 0 if
- * there is nothing to take over, or a negative error.
- */
-static int inherit(struct hedge *h, const struct hedge *old)
-{
-	const struct hedge_leg *was[HEDGE_MAX_LEGS];
-	region_t region;
-	unsigned int i;
-	int r = inherit_legs(h, old, was);
-
-	if (r <= 0) {
-		h->partial = 0;
-		return r;
-	}
-	h->default_leg = __ffs(full_legs(h));
-	for (i = 0; i < h->nr_legs; i++)
-		if (was[i] && was[i]->index == old->default_leg &&
-		    full_legs(h) & BIT(i))
-			h->default_leg = i;
-	for (region = 0; region < h->nr_regions; region++)
-		inherit_region(h, old, was, region);
-	/* In regions that are new only the default leg is sure to be right. */
-	for (i = 0; i < h->nr_legs; i++)
-		if (h->live & BIT(i) && h->leg[i].nr_missed)
-			h->partial |= BIT(i);
-	return 1;
+		__set_bit(region, h->open);
 }
 
 /**
- * hedge_sync_start - find out which legs miss what
- * @h: the target, whose log was read
+ * hedge_sync_inherit - take over what the old table of the device knew
+ * @h: the target
+ *
+ * This comes before anything that may fail: if this table is not resumed after
+ * all, the next one takes over from it, as the old one is gone by then.
  *
  * Context: process, before the target gets I/O. May sleep.
  *
  * Return: 0, or -EINVAL if no leg of the new table has all writes.
  */
-int hedge_sync_start(struct hedge *h)
+int hedge_sync_inherit(struct hedge *h)
 {
+	const struct hedge_leg *was[HEDGE_MAX_LEGS];
 	struct hedge *old = hedge_leg_predecessor(h);
 	region_t region;
-	int r = 0;
+	unsigned int i;
+
+	if (!h->known && old && inherit_legs(h, old, was)) {
+		h->known = true;
+		if (full_legs(h))
+			inherit_default(h, old, was);
+		for (region = 0; region < h->nr_regions; region++) {
+			inherit_region(h, old, was, region);
+			cond_resched();
+		}
+		/* In regions that are new only the default leg is right. */
+		for (i = 0; i < h->nr_legs; i++)
+			if (h->live & BIT(i) && h->leg[i].nr_missed)
+				h->partial |= BIT(i);
+	}
+	if (full_legs(h))
+		return 0;
+	DMERR("%s: no leg of the new table holds all that was written to the old one",
+	      dm_table_device_name(h->ti->table));
+	return -EINVAL;
+}
+
+/**
+ * hedge_sync_start - make what the log and we know of the legs one
+ * @h: the target, whose log was read
+ *
+ * What was taken over from an old table is newer than the log, which tells the
+ * rest.
+ *
+ * Context: process, before the target gets I/O. May sleep.
+ */
+void hedge_sync_start(struct hedge *h)
+{
+	bool inherited = h->known;
+	region_t region;
 
 	choose_default(h);
-	if (old)
-		r = inherit(h, old);
-	if (r < 0)
-		return r;
-	if (!r) {
-		for (region = 0; region < h->nr_regions; region++)
-			if (h->log->type->in_sync(h->log, region, 1) != 1)
-				hedge_sync_diverged(h, region, 1);
+	for (region = 0; region < h->nr_regions; region++) {
+		if (inherited)
+			tell_log(h, region);
+		else if (h->log->type->in_sync(h->log, region, 1) != 1)
+			hedge_sync_diverged(h, region, 1);
+		cond_resched();
 	}
+	h->known = true;
 	h->vouched = full_legs(h);
-	return 0;
 }

@@ -66,7 +66,7 @@ static int parse_log_args(struct hedge *h, unsigned int argc, char **argv)
 		return r;
 	if (argc == 2 && strcmp(argv[1], "sync") && strcmp(argv[1], "nosync"))
 		return refuse(h, argv[1], "Expected sync or nosync");
-	h->sync = argc == 2 && !strcmp(argv[1], "sync");
+	h->nosync = argc == 2 && !strcmp(argv[1], "nosync");
 	return 0;
 }
 
