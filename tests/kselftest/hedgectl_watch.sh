@@ -57,6 +57,8 @@ run 0 "tune of an idle volume" hedgectl tune vol --seconds 1
 says "tune of an idle volume" "vol: 0 read copies.*too few"
 hedgectl tune vol --watch --seconds 1 >watch 2>&1 &
 watch=$!
+catches_term() { ((0x$(awk '/^SigCgt/ { print $2 }' "/proc/$watch/status") & 0x4000)); }
+check "tune --watch begins" wait_until 10 catches_term
 sleep 2
 kill $watch
 status=0

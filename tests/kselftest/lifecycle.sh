@@ -112,6 +112,8 @@ check_num "memory returns (KiB)" "$last > $first - 16384"
 check_fails "no slab cache is left" grep -i hedge /proc/slabinfo
 modprobe dm-hedge
 
+inside_suspend() { grep -q dm_suspend "/proc/$suspend/stack"; }
+
 # A stuck leg holds suspend, whether its read has been answered or not.
 hedge_create policy coc
 load read "$DEV" --threads 2 --count 10 >/dev/null
@@ -121,17 +123,16 @@ load read "$DEV" --threads 4 --count 10 >/dev/null
 check_num "losers are out" "$(sum inflight) > 0"
 dmsetup suspend "$NAME" &
 suspend=$!
-sleep 1
+check "suspend begins" wait_until 10 inside_suspend
+check "status shows the age of the oldest" \
+	wait_until 10 eval '(($(status_field oldest_us) > 500000))'
 check "suspend waits for losers" kill -0 $suspend
-check_num "status shows the age of the oldest" "$(status_field oldest_us) > 500000"
 lag 1 stuck 0
 lag 2 stuck 0
 check "suspend ends with them" wait_until 20 eval "! kill -0 $suspend 2>/dev/null"
 wait $suspend || not_ok "suspend succeeds"
 dmsetup resume "$NAME"
 check "the device works" load read "$DEV" --threads 2 --count 50 --verify
-
-inside_suspend() { grep -q dm_suspend "/proc/$suspend/stack"; }
 
 # A signal ends the wait for a write: the device goes on as before (presuspend_undo).
 lag 2 writes 1
