@@ -21,6 +21,9 @@ help:
 	@echo '                     (or for KERNELRELEASE=<version>)'
 	@echo 'make userspace       hedgectl and hedgesim'
 	@echo 'make install         both, to INSTALL_MOD_PATH and DESTDIR'
+	@echo 'make install-boot    units, udev rules, hooks of the initramfs, to DESTDIR'
+	@echo 'make dkms-install    the module through DKMS, for each kernel'
+	@echo 'make packages        Debian packages, in build/packages'
 	@echo
 	@echo 'These install on Debian 12 what they need and is missing:'
 	@echo 'make demo            what hedging does to the tail, measured by fio'
@@ -41,6 +44,53 @@ userspace:
 install: module userspace
 	$(MAKE) -C $(KDIR) M=$(CURDIR) modules_install
 	$(MAKE) -C userspace install
+
+# What a machine needs at boot beside the tools; see packaging/README.md.
+PREFIX ?= /usr/local
+LIB := $(DESTDIR)/usr/lib
+
+install-boot: install-units install-hooks
+
+install-units:
+	install -d $(LIB)/systemd/system
+	install -m 644 packaging/systemd/*.service $(LIB)/systemd/system
+	sed -i 's|/usr/sbin/|$(PREFIX)/sbin/|' $(LIB)/systemd/system/hedgectl-*.service
+
+install-hooks:
+	install -D -m 755 packaging/hedgetab $(LIB)/dm-hedge/hedgetab
+	install -D -m 755 packaging/udev/hedge-leg $(LIB)/udev/hedge-leg
+	sed -i 's|/usr/sbin/|$(PREFIX)/sbin/|' $(LIB)/udev/hedge-leg
+	install -D -m 644 packaging/udev/61-dm-hedge.rules $(LIB)/udev/rules.d/61-dm-hedge.rules
+	install -D -m 755 packaging/initramfs-tools/hooks/hedge \
+		$(DESTDIR)/usr/share/initramfs-tools/hooks/hedge
+	sed -i 's|/usr/sbin/hedgectl|$(PREFIX)/sbin/hedgectl|' \
+		$(DESTDIR)/usr/share/initramfs-tools/hooks/hedge
+	for when in local-top local-block; do \
+		install -D -m 755 packaging/initramfs-tools/scripts/hedge \
+			$(DESTDIR)/usr/share/initramfs-tools/scripts/$$when/hedge; \
+	done
+	install -d $(LIB)/dracut/modules.d/90hedge
+	install -m 755 packaging/dracut/90hedge/*.sh $(LIB)/dracut/modules.d/90hedge
+
+VERSION := $(shell sed -n 's/^VERSION := //p' userspace/Makefile)
+MODULE_SOURCE := $(DESTDIR)/usr/src/dm-hedge-$(VERSION)
+
+# Only what the build of the module reads.
+install-source:
+	install -d $(MODULE_SOURCE)/module/core
+	install -m 644 Kbuild $(MODULE_SOURCE)
+	install -m 644 module/Kbuild module/*.[ch] $(MODULE_SOURCE)/module
+	rm -f $(MODULE_SOURCE)/module/*.mod.c
+	install -m 644 module/core/*.[ch] $(MODULE_SOURCE)/module/core
+
+DKMS ?= dkms
+
+dkms-install: install-source
+	sed 's/#MODULE_VERSION#/$(VERSION)/' packaging/dkms/dkms.conf >$(MODULE_SOURCE)/dkms.conf
+	$(DKMS) install dm-hedge/$(VERSION)
+
+packages:
+	packaging/build-deb
 
 deps:
 	tests/vm/deps
@@ -76,5 +126,6 @@ clean:
 	$(MAKE) -C tests/tools clean
 	$(MAKE) -C tests/unit clean
 
-.PHONY: all help module userspace install deps built demo bench check check-debug \
+.PHONY: all help module userspace install install-boot install-units install-hooks \
+	install-source dkms-install packages deps built demo bench check check-debug \
 	shell clean
