@@ -7,6 +7,7 @@
  *	no two copies of a task on one leg, none on a leg that is not usable
  *	no more copies on a leg than it has slots
  *	no more extra copies than the budget has paid for
+ *	no hedge while others wait, where hedges go to idle legs
  *	tasks of equal rank start in the order of their arrival, and none of the
  *	shared queue before one that ranks better and could have started
  *	every job ends once, and after all its tasks
@@ -268,6 +269,9 @@ static bool serve(unsigned int leg)
 	case HEDGE_NEXT_STARTED:
 		CHECK(knobs.val[HEDGE_REPLICATE] != HEDGE_NR, "nr hedges");
 		joined += anything_waits();
+		CHECK(knobs.val[HEDGE_REPLICATE] == HEDGE_R ||
+		      knobs.val[HEDGE_HEDGE_TO] == HEDGE_ANY ||
+		      !anything_waits(), "a hedge while others wait");
 		started->hedges++;
 		started->overdue = false;
 		start(started, leg);
