@@ -88,6 +88,7 @@ static void normalise(struct law *law)
 			law->bucket[n++] = law->bucket[i];
 	}
 	law->nr = n;
+	law->samples = total;
 	for (i = 0; i < n; i++) {
 		law->bucket[i].mass /= total;
 		tail -= law->bucket[i].mass;
@@ -134,8 +135,14 @@ static int read_histogram(struct law *law, const char *path, char *error, size_t
 	return 0;
 }
 
-/* The first bucket that ends above x, or NULL. */
-static const struct law_bucket *bucket_of(const struct law *law, double x)
+/**
+ * law_bucket_of - the bucket of a time
+ * @law: a measured law
+ * @x: the time
+ *
+ * Return: the first bucket that ends above @x, or NULL.
+ */
+const struct law_bucket *law_bucket_of(const struct law *law, double x)
 {
 	size_t low = 0, high = law->nr;
 
@@ -265,6 +272,7 @@ static const char *wrong(const struct law *law)
 
 	switch (law->kind) {
 	case LAW_DET:
+		return a >= 0 ? NULL : "m not negative";
 	case LAW_EXP:
 		return a > 0 ? NULL : "m above 0";
 	case LAW_ERLANG:
@@ -414,6 +422,33 @@ bool law_has_density(const struct law *law)
 }
 
 /**
+ * law_atoms - the single times that have a probability
+ * @law: the law
+ * @at: where they are put, ascending; room for 2
+ *
+ * Time 0 counts as none.
+ *
+ * Return: how many there are.
+ */
+size_t law_atoms(const struct law *law, double *at)
+{
+	switch (law->kind) {
+	case LAW_DET:
+		at[0] = law->a;
+		return 1;
+	case LAW_BIMODAL:
+		at[0] = law->a;
+		at[1] = law->b;
+		return 2;
+	case LAW_BERNOULLI:
+		at[0] = law->b;
+		return 1;
+	default:
+		return 0;
+	}
+}
+
+/**
  * law_tail - P(X > x)
  * @law: the law
  * @x: a time
@@ -455,7 +490,7 @@ double law_tail(const struct law *law, double x)
 	case LAW_BERNOULLI:
 		return x < b ? a : 0;
 	case LAW_FILE:
-		bucket = bucket_of(law, x);
+		bucket = law_bucket_of(law, x);
 		return bucket ? bucket_tail(bucket, x) : 0;
 	}
 	return NAN;
@@ -506,7 +541,7 @@ double law_density(const struct law *law, double x)
 	case LAW_SHIFTEXP:
 		return x < a ? 0 : exp(-(x - a) / b) / b;
 	default:
-		bucket = bucket_of(law, x);
+		bucket = law_bucket_of(law, x);
 		return bucket && x >= bucket->low ?
 		       bucket->mass / (bucket->high - bucket->low) : 0;
 	}

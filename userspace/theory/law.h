@@ -55,6 +55,7 @@ struct law_bucket {
  * @second: E[X^2], may be infinite
  * @bucket: of a measured law: its buckets, ascending
  * @nr: how many
+ * @samples: of a measured law: how many samples, 0 of any other
  */
 struct law {
 	enum law_kind kind;
@@ -62,6 +63,7 @@ struct law {
 	double mean, second;
 	struct law_bucket *bucket;
 	size_t nr;
+	double samples;
 };
 
 int law_parse(struct law *law, const char *text, char *error, size_t size);
@@ -76,5 +78,7 @@ double law_quantile(const struct law *law, double p);
 double law_mean_min(const struct law *law, double t);
 double law_residual(const struct law *law, double t);
 bool law_has_density(const struct law *law);
+size_t law_atoms(const struct law *law, double *at);
+const struct law_bucket *law_bucket_of(const struct law *law, double x);
 
 #endif

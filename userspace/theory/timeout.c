@@ -45,25 +45,6 @@ static double integrand(double u, void *context)
 	return x > 0 ? x * work(q->service, q->tau / x) : 0;
 }
 
-/* Points where a law has an atom. */
-static int atoms(const struct law *law, double *at)
-{
-	switch (law->kind) {
-	case LAW_DET:
-		at[0] = law->a;
-		return 1;
-	case LAW_BIMODAL:
-		at[0] = law->a;
-		at[1] = law->b;
-		return 2;
-	case LAW_BERNOULLI:
-		at[0] = law->b;
-		return 1;
-	default:
-		return 0;
-	}
-}
-
 static int ascending(const void *a, const void *b)
 {
 	double x = *(const double *)a, y = *(const double *)b;
@@ -78,15 +59,14 @@ static int ascending(const void *a, const void *b)
 static size_t cuts(const struct question *q, double *cut)
 {
 	double at[2];
-	size_t n = 0;
-	int i, nr;
+	size_t n = 0, i, nr;
 
 	cut[n++] = 0;
-	nr = atoms(q->service, at);
+	nr = law_atoms(q->service, at);
 	for (i = 0; i < nr; i++)
 		if (at[i] > 0)
 			cut[n++] = law_cdf(q->size, q->tau / at[i]);
-	nr = atoms(q->size, at);
+	nr = law_atoms(q->size, at);
 	for (i = 0; i < nr; i++)
 		cut[n++] = law_cdf(q->size, nextafter(at[i], 0));
 	cut[n++] = 1;
@@ -172,8 +152,7 @@ static void refine(struct question *q, double low, double high, double *tau, dou
 static size_t candidates(const struct question *q, double **points)
 {
 	double at_s[2], at_x[2], low, high, *tau;
-	int i, j, nr_s, nr_x;
-	size_t n = 0, k;
+	size_t n = 0, i, j, k, nr_s, nr_x;
 
 	low = law_quantile(q->service, 1e-6) * law_quantile(q->size, 1e-6);
 	high = law_quantile(q->service, 1 - 1e-9) * law_quantile(q->size, 1 - 1e-9);
@@ -183,8 +162,8 @@ static size_t candidates(const struct question *q, double **points)
 		abort();
 	for (k = 0; k < GRID; k++)
 		tau[n++] = low * pow(high / low, (double)k / (GRID - 1));
-	nr_s = atoms(q->service, at_s);
-	nr_x = atoms(q->size, at_x);
+	nr_s = law_atoms(q->service, at_s);
+	nr_x = law_atoms(q->size, at_x);
 	for (i = 0; i < nr_s; i++)
 		for (j = 0; j < nr_x; j++)
 			tau[n++] = at_s[i] * at_x[j];
@@ -232,6 +211,76 @@ double timeout_best(const struct law *service, const struct law *size, double *l
 		return INFINITY;
 	*load = least;
 	return best;
+}
+
+/* Below 1 by more than rounding: of an exponential law L is 1 everywhere. */
+static bool gains(const struct question *q, double tau)
+{
+	return timeout_load(q->service, q->size, tau) < 1 - 1e-8;
+}
+
+/* The timeout between two at which it begins, or ceases, to gain. */
+static double border(const struct question *q, double low, double high, bool gain_low)
+{
+	int i;
+
+	for (i = 0; i < 60 && high - low > 1e-12 * high; i++) {
+		double middle = low + (high - low) / 2;
+
+		if (gains(q, middle) == gain_low)
+			low = middle;
+		else
+			high = middle;
+	}
+	return high;
+}
+
+/**
+ * timeout_gains - the timeouts that make less work than none
+ * @service: law of S
+ * @size: law of X
+ * @set: where the set {tau: L(tau) < 1} is put, as intervals [low, high); freed
+ * by the caller
+ *
+ * The last bound may be infinite. Intervals that are narrower than the grid on
+ * which they are looked for may be missed.
+ *
+ * Return: how many intervals there are.
+ */
+size_t timeout_gains(const struct law *service, const struct law *size,
+		     struct timeout_interval **set)
+{
+	struct question q = { service, size, 0 };
+	struct timeout_interval *found;
+	bool inside = false;
+	size_t i, n, nr = 0;
+	double *tau;
+
+	*set = NULL;
+	if (!isfinite(service->mean) || !isfinite(size->mean))
+		return 0;
+	n = candidates(&q, &tau);
+	found = malloc((n / 2 + 1) * sizeof(*found));
+	if (!found)
+		abort();
+	for (i = 0; i < n; i++) {
+		double before = i ? tau[i - 1] : tau[0] / 2, at;
+
+		if (gains(&q, tau[i]) == inside)
+			continue;
+		/* If it gains before the first one, it does from 0 on. */
+		at = gains(&q, before) == inside ? border(&q, before, tau[i], inside) : 0;
+		if (inside)
+			found[nr++].high = at;
+		else
+			found[nr].low = at;
+		inside = !inside;
+	}
+	if (inside)
+		found[nr++].high = INFINITY;
+	free(tau);
+	*set = found;
+	return nr;
 }
 
 /**

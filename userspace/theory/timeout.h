@@ -18,8 +18,19 @@
 
 #include "law.h"
 
+/**
+ * struct timeout_interval - timeouts from @low on and below @high
+ * @low: lower bound
+ * @high: upper bound, may be infinite
+ */
+struct timeout_interval {
+	double low, high;
+};
+
 double timeout_load(const struct law *service, const struct law *size, double tau);
 double timeout_best(const struct law *service, const struct law *size, double *load);
 double timeout_max_load(const struct law *service, const struct law *size);
+size_t timeout_gains(const struct law *service, const struct law *size,
+		     struct timeout_interval **set);
 
 #endif

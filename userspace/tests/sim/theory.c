@@ -14,6 +14,8 @@
 #include <gsl/gsl_errno.h>
 #include <gsl/gsl_integration.h>
 
+#include "classify.h"
+#include "histogram.h"
 #include "law.h"
 #include "timeout.h"
 
@@ -328,6 +330,125 @@ static void test_timeouts(void)
 	near(crossing(&bimodal, &exponential, 10, 20), 12.95, 1e-3, "bimodal", "L = 1, X exponential");
 }
 
+/* --- where a timeout gains ------------------------------------------------------- */
+
+/* The set {L < 1} is expected to be one interval; high of 0 means that it is empty. */
+static void check_gains(const char *text, const char *size_text, double low, double high)
+{
+	struct law law = parse(text), size = parse(size_text);
+	struct timeout_interval *set;
+	size_t nr = timeout_gains(&law, &size, &set);
+
+	check(nr == (high > 0), "%s, X %s: L < 1 on %s", text, size_text, high > 0 ? "one interval" : "nothing");
+	if (nr && high > 0) {
+		near(set[0].low, low, 1e-3, text, "from there");
+		near(set[0].high, high, 1e-3, text, "to there");
+	}
+	free(set);
+	law_free(&law);
+}
+
+static void test_gains(void)
+{
+	check_gains("bimodal:10,1000,0.99", "det:1", 10, 980.1);
+	check_gains("bimodal:10,1000,0.99", "uniform:0,2", 13.51, 1922);
+	check_gains("lomax:1.5,1", "det:1", 0, INFINITY);
+	check_gains("exp:1", "det:1", 0, 0);
+	check_gains("erlang:3,1", "det:1", 0, 0);
+	check_gains("uniform:0,2", "det:1", 0, 0);
+	check_gains("det:1", "exp:1", 0, 0);
+}
+
+/* --- classes ------------------------------------------------------------------------ */
+
+static void check_class(const char *text, enum law_class class)
+{
+	struct law law = parse(text);
+
+	check(law_classify(&law) == class, "%s: is %s", text, law_class_name(class));
+	if (law_classify(&law) != class)
+		printf("# is %s\n", law_class_name(law_classify(&law)));
+	law_free(&law);
+}
+
+/* The class of what the kernel would have measured of a law. */
+static void check_measured_class(const char *text, double scale_ns, enum law_class class)
+{
+	unsigned int counts[HEDGE_HIST_BUCKETS] = { 0 }, i;
+	char path[] = "/tmp/theory-XXXXXX", word[64];
+	struct law law = parse(text), measured;
+	int file = mkstemp(path);
+	FILE *stream = file < 0 ? NULL : fdopen(file, "w");
+	struct rng rng;
+
+	if (!stream)
+		exit(2);
+	rng_seed(&rng, 3, 0);
+	for (i = 0; i < 100000; i++)
+		counts[hedge_hist_bucket(law_sample(&law, &rng) * scale_ns)]++;
+	for (i = 0; i < HEDGE_HIST_BUCKETS; i++)
+		if (counts[i])
+			fprintf(stream, "%llu %u\n", (unsigned long long)hedge_hist_lower(i), counts[i]);
+	fclose(stream);
+	snprintf(word, sizeof(word), "file:%s", path);
+	measured = parse(word);
+	check(law_classify(&measured) == class, "%s, measured: is %s", text, law_class_name(class));
+	if (law_classify(&measured) != class)
+		printf("# is %s\n", law_class_name(law_classify(&measured)));
+	law_free(&measured);
+	law_free(&law);
+	unlink(path);
+}
+
+static void test_classes(void)
+{
+	check_class("det:1", LAW_NBU);
+	check_class("exp:3", LAW_MEMORYLESS);
+	check_class("erlang:2,1", LAW_NBU);
+	check_class("shiftexp:1,1", LAW_NBU);
+	check_class("uniform:0,1", LAW_NBU);
+	check_class("uniform:1,2", LAW_NBU);
+	check_class("weibull:2,1", LAW_NBU);
+	check_class("weibull:0.5,1", LAW_NWU);
+	check_class("hyperexp:0.9,1,10", LAW_NWU);
+	check_class("lomax:2,1", LAW_NWU);
+	check_class("pareto:1.5,1", LAW_NEITHER);
+	check_class("bimodal:10,1000,0.99", LAW_NEITHER);
+	check_class("bimodal:10,15,0.5", LAW_NBU);
+	/* v or nothing: a new one may well be nothing. */
+	check_class("bernoulli:0.5,1", LAW_NEITHER);
+	check_measured_class("exp:1", 1e6, LAW_MEMORYLESS);
+	check_measured_class("hyperexp:0.9,1,10", 1e6, LAW_NWU);
+	check_measured_class("lomax:2,1", 1e6, LAW_NWU);
+	check_measured_class("erlang:3,1", 1e6, LAW_NBU);
+	check_measured_class("uniform:1,2", 1e6, LAW_NBU);
+	check_measured_class("bimodal:1,100,0.99", 1e6, LAW_NEITHER);
+}
+
+static void check_order(const char *text, double scale, double elapsed, const char *other_text, bool expected)
+{
+	struct law law = parse(text), other = parse(other_text);
+
+	check(law_residual_below(&law, scale, elapsed, &other) == expected,
+	      "%s times %g after %g is %sbelow %s", text, scale, elapsed, expected ? "" : "not ", other_text);
+}
+
+static void test_order(void)
+{
+	check_order("exp:1", 1, 5, "exp:2", true);
+	check_order("exp:1", 1, 5, "exp:0.5", false);
+	check_order("exp:1", 3, 5, "exp:2", false);
+	check_order("exp:1", 1, 5, "erlang:2,2", true);	/* whose hazard rises from 0 to 1... */
+	check_order("erlang:2,2", 1, 0, "exp:2", false);	/* ... as that of this */
+	check_order("erlang:2,2", 1, 100, "exp:2", true);
+	check_order("det:3", 1, 2, "det:1", true);
+	check_order("det:3", 1, 1.9, "det:1", false);
+	check_order("det:3", 1, 2, "exp:10", false);
+	check_order("uniform:0,2", 1, 1.5, "det:0.5", true);
+	check_order("bimodal:10,1000,0.99", 1, 5, "det:5", false);
+	check_order("lomax:2,1", 1, 0, "exp:1", false);
+}
+
 int main(void)
 {
 	gsl_set_error_handler_off();
@@ -335,6 +456,9 @@ int main(void)
 	test_reading();
 	test_file();
 	test_timeouts();
+	test_gains();
+	test_classes();
+	test_order();
 	printf("%d passed, %d failed\n", passed, failed);
 	return failed != 0;
 }
