@@ -47,7 +47,7 @@ static void configure(const struct plan_config *config, const char *policy, doub
 
 	*sim = (struct sim_config){
 		.service = *config->law, .size = one, .load = load, .slots = config->slots,
-		.jobs = jobs, .seed = SEED, .budget = true, .tau = INFINITY,
+		.jobs = jobs, .seed = SEED, .budget = true, .tau = INFINITY, .need = 1,
 	};
 	snprintf(slots, sizeof(slots), "%u", config->slots);
 	hedge_knobs_init(&sim->knobs, config->legs);
@@ -58,6 +58,8 @@ static void configure(const struct plan_config *config, const char *policy, doub
 	sim->tau = timeout_best(config->law, &one, &least);
 	if (least > WORTH)
 		sim->tau = INFINITY;
+	else
+		sim->timeout = SIM_FIXED_TIMEOUT;
 }
 
 static bool stable_at(const struct plan_config *config, const char *policy, double load)

@@ -1,154 +1,135 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * The calendar of completions: a heap of degree four, ordered by time.
- *
- * Who adds an item gets a ticket for it, with which it can be taken out again: a
- * copy that is killed never completes. The heap moves times and tickets and
- * notes where each ticket is; it never touches the items, which with many
- * servers are not in the processor's cache.
+ * A heap of things that know where in it they are, so that they can be taken out
+ * or change their rank. Each has a place for that, a number that is 0 while it is
+ * in no heap; what it is is found from the address of that number.
  */
 #ifndef HEDGESIM_HEAP_H
 #define HEDGESIM_HEAP_H
 
 #include <stdint.h>
 #include <stdlib.h>
+#include <string.h>
+
+#include "task.h"
+
+#define heap_entry(place, type, member) \
+	((type *)((char *)(place) - offsetof(type, member)))
 
 struct heap_slot {
-	double time;
-	uint32_t ticket;
+	struct hedge_rank rank;
+	uint32_t *place;
 };
 
 /**
- * struct heap - a heap
- * @slot: the heap itself
- * @position: of each ticket that is out, in @slot
- * @item: of each ticket that is out
- * @spare: the tickets that are not, from @nr on
- * @nr: how many items there are
+ * struct heap - a heap, empty if all zero
+ * @slot: the heap; the children of i are 2i and 2i + 1, slot 0 is not used
+ * @nr: how many there are
+ * @room: how many fit
  */
 struct heap {
 	struct heap_slot *slot;
-	uint32_t *position, *spare;
-	void **item;
-	uint32_t nr;
+	uint32_t nr, room;
 };
 
 /**
- * heap_init - make an empty heap
- * @heap: the heap
- * @room: the most items that it will hold
+ * heap_time - the rank of a time
+ * @time: a time that is not negative
  */
-static inline void heap_init(struct heap *heap, size_t room)
+static inline struct hedge_rank heap_time(double time)
 {
-	size_t i;
+	struct hedge_rank rank = { 0 };
 
-	heap->slot = calloc(room, sizeof(*heap->slot));
-	heap->position = calloc(room, sizeof(*heap->position));
-	heap->spare = calloc(room, sizeof(*heap->spare));
-	heap->item = calloc(room, sizeof(*heap->item));
-	if (!heap->slot || !heap->position || !heap->spare || !heap->item)
-		abort();
-	heap->nr = 0;
-	for (i = 0; i < room; i++)
-		heap->spare[i] = i;
+	/* The bits of positive floating point numbers are in their order. */
+	memcpy(&rank.key, &time, sizeof(rank.key));
+	return rank;
 }
 
-/**
- * heap_free - give back what a heap holds
- * @heap: the heap
- */
-static inline void heap_free(struct heap *heap)
-{
-	free(heap->slot);
-	free(heap->position);
-	free(heap->spare);
-	free(heap->item);
-}
-
-static inline void heap_set(struct heap *heap, uint32_t at, struct heap_slot slot)
+static inline void heap_settle(struct heap *heap, uint32_t at, struct heap_slot slot)
 {
 	heap->slot[at] = slot;
-	heap->position[slot.ticket] = at;
+	*slot.place = at;
 }
 
-/* Puts a slot where it belongs, at or above a position that is free. */
-static inline void heap_up(struct heap *heap, uint32_t at, struct heap_slot slot)
+/* Puts something where it belongs, at, above or below a slot that is free. */
+static inline void heap_sift(struct heap *heap, uint32_t at, struct heap_slot slot)
 {
-	while (at) {
-		uint32_t parent = (at - 1) / 4;
-
-		if (heap->slot[parent].time <= slot.time)
-			break;
-		heap_set(heap, at, heap->slot[parent]);
-		at = parent;
+	while (at > 1 && hedge_rank_before(&slot.rank, &heap->slot[at / 2].rank)) {
+		heap_settle(heap, at, heap->slot[at / 2]);
+		at /= 2;
 	}
-	heap_set(heap, at, slot);
-}
-
-/* The same, at or below. */
-static inline void heap_down(struct heap *heap, uint32_t at, struct heap_slot slot)
-{
 	for (;;) {
-		uint32_t child = 4 * at + 1, end = child + 4, least = child;
+		uint32_t child = 2 * at;
 
-		if (child >= heap->nr)
+		if (child > heap->nr)
 			break;
-		if (end > heap->nr)
-			end = heap->nr;
-		while (++child < end)
-			if (heap->slot[child].time < heap->slot[least].time)
-				least = child;
-		if (heap->slot[least].time >= slot.time)
+		if (child < heap->nr && hedge_rank_before(&heap->slot[child + 1].rank,
+							  &heap->slot[child].rank))
+			child++;
+		if (!hedge_rank_before(&heap->slot[child].rank, &slot.rank))
 			break;
-		heap_set(heap, at, heap->slot[least]);
-		at = least;
+		heap_settle(heap, at, heap->slot[child]);
+		at = child;
 	}
-	heap_set(heap, at, slot);
+	heap_settle(heap, at, slot);
 }
 
 /**
- * heap_add - add an item
- * @heap: the heap, which is not full
- * @time: its time
- * @item: the item
- *
- * Return: its ticket.
- */
-static inline uint32_t heap_add(struct heap *heap, double time, void *item)
-{
-	uint32_t ticket = heap->spare[heap->nr];
-
-	heap->item[ticket] = item;
-	heap_up(heap, heap->nr++, (struct heap_slot) { time, ticket });
-	return ticket;
-}
-
-/**
- * heap_remove - take an item out
+ * heap_set - add something, or change its rank
  * @heap: the heap
- * @ticket: its ticket
+ * @place: its place
+ * @rank: its rank
  */
-static inline void heap_remove(struct heap *heap, uint32_t ticket)
+static inline void heap_set(struct heap *heap, uint32_t *place, struct hedge_rank rank)
 {
-	uint32_t at = heap->position[ticket];
-	struct heap_slot last = heap->slot[--heap->nr];
+	uint32_t at = *place;
 
-	heap->spare[heap->nr] = ticket;
-	if (last.ticket == ticket)
-		return;
-	if (at && heap->slot[(at - 1) / 4].time > last.time)
-		heap_up(heap, at, last);
-	else
-		heap_down(heap, at, last);
+	if (!at) {
+		at = ++heap->nr;
+		if (at >= heap->room) {
+			heap->room = heap->room ? 2 * heap->room : 64;
+			heap->slot = realloc(heap->slot, heap->room * sizeof(*heap->slot));
+			if (!heap->slot)
+				abort();
+		}
+	}
+	heap_sift(heap, at, (struct heap_slot) { rank, place });
 }
 
 /**
- * heap_first - the item with the least time
+ * heap_remove - take something out if it is in
+ * @heap: the heap
+ * @place: its place
+ */
+static inline void heap_remove(struct heap *heap, uint32_t *place)
+{
+	uint32_t at = *place;
+	struct heap_slot last;
+
+	if (!at)
+		return;
+	*place = 0;
+	last = heap->slot[heap->nr--];
+	if (last.place != place)
+		heap_sift(heap, at, last);
+}
+
+/**
+ * heap_first - the place of what has the least rank
  * @heap: the heap, which is not empty
  */
-static inline void *heap_first(const struct heap *heap)
+static inline uint32_t *heap_first(const struct heap *heap)
 {
-	return heap->item[heap->slot[0].ticket];
+	return heap->slot[1].place;
+}
+
+/**
+ * heap_least - the least rank
+ * @heap: the heap, which is not empty
+ */
+static inline const struct hedge_rank *heap_least(const struct heap *heap)
+{
+	return &heap->slot[1].rank;
 }
 
 #endif

@@ -2,24 +2,19 @@
 /*
  * Choosing servers: see pick.h.
  *
- * A set is a permutation of all servers whose first part is in the set. To draw
- * distinct ones at random, each is swapped to the front after it was drawn, so a
- * draw costs the same however many are wanted.
+ * The set of idle servers is a permutation of all servers whose first part is in
+ * the set. To draw distinct ones at random, each is swapped to the front after it
+ * was drawn, so a draw costs the same however many are wanted. A few of all servers
+ * are drawn by drawing again what came twice, which touches no memory.
+ *
+ * A server of weight 0 is the last resort: its key has a bit above all others.
  */
-#include <stdlib.h>
-
+#include "memory.h"
 #include "pick.h"
 
-#define NEVER (~0ULL)	/* key of a server that may not be chosen */
-
-static void *allocate(size_t nr, size_t size)
-{
-	void *p = calloc(nr, size);
-
-	if (!p)
-		abort();
-	return p;
-}
+#define NEVER		(~0ULL)		/* key of a server that may not be chosen */
+#define LAST_RESORT	(1ULL << 63)
+#define FEW		16		/* to be drawn again if drawn twice */
 
 static bool contains(const u32 *list, u32 nr, u32 server)
 {
@@ -29,14 +24,34 @@ static bool contains(const u32 *list, u32 nr, u32 server)
 	return false;
 }
 
+static u32 weight_of(const struct pick *pick, bool hedge, u32 server)
+{
+	const struct routing *route = &pick->route[hedge];
+
+	return route->weight ? route->weight[server] : HEDGE_WEIGHT_DEFAULT;
+}
+
+/* The key of a server by one of the routing vectors. */
+static u64 key_of(const struct pick *pick, bool hedge, u32 server)
+{
+	enum hedge_balance balance = pick->knobs->val[HEDGE_BALANCE];
+	struct hedge_leg_view view;
+
+	if (!pick->route[hedge].weight)
+		return hedge_leg_key(balance, &pick->server[server].view);
+	view = pick->server[server].view;
+	view.weight = weight_of(pick, hedge, server);
+	return hedge_leg_key(balance, &view) | (view.weight ? 0 : LAST_RESORT);
+}
+
 /* --- sets -------------------------------------------------------------------- */
 
 static void set_init(struct set *set, u32 nr)
 {
 	u32 i;
 
-	set->item = allocate(nr, sizeof(*set->item));
-	set->position = allocate(nr, sizeof(*set->position));
+	set->item = memory_get(nr * sizeof(*set->item));
+	set->position = memory_get(nr * sizeof(*set->position));
 	for (i = 0; i < nr; i++)
 		set->item[i] = set->position[i] = i;
 	set->nr = nr;
@@ -60,104 +75,239 @@ static void set_change(struct set *set, u32 server, bool in)
 		set_swap(set, set->position[server], --set->nr);
 }
 
-static u32 set_draw(struct set *set, u64 *random, const u32 *except, u32 nr_except, u32 wanted,
-		    u32 *chosen)
-{
-	u32 i, n = 0;
+/* --- random choices ------------------------------------------------------------ */
 
-	/* One of all: nothing has to be kept apart. */
-	if (wanted == 1 && !nr_except && set->nr) {
-		*chosen = set->item[hedge_random_below(random, set->nr)];
-		return 1;
+static void routing_init(struct routing *route, const u32 *weight, u32 nr)
+{
+	u32 i;
+
+	route->weight = weight;
+	if (!weight)
+		return;
+	route->sum = memory_get(nr * sizeof(*route->sum));
+	for (i = 0; i < nr; i++) {
+		route->sum[i] = (i ? route->sum[i - 1] : 0) + weight[i];
+		route->most = max(route->most, weight[i]);
 	}
-	for (i = 0; i < set->nr && n < wanted; i++) {
-		set_swap(set, i, i + hedge_random_below(random, set->nr - i));
-		if (!contains(except, nr_except, set->item[i]))
-			chosen[n++] = set->item[i];
+}
+
+/* A server by its weight, by bisection. */
+static u32 draw_weighted(const struct routing *route, u32 nr, u64 *random)
+{
+	u64 ticket = (u64)hedge_random(random) << 32 | hedge_random(random);
+	u32 low = 0, high = nr - 1;
+
+	ticket = (unsigned __int128)ticket * route->sum[nr - 1] >> 64;
+	while (low < high) {
+		u32 middle = (low + high) / 2;
+
+		if (route->sum[middle] > ticket)
+			high = middle;
+		else
+			low = middle + 1;
+	}
+	return low;
+}
+
+/* From all servers; what cannot be had by drawing again is taken from a set. */
+static bool draw_again(struct pick *pick, const struct wish *wish, u32 *chosen)
+{
+	const struct routing *route = &pick->route[wish->hedge];
+	u32 n = 0, tries = 0, server;
+
+	if (wish->wanted + wish->nr_except > FEW || wish->wanted + wish->nr_except > pick->nr / 4)
+		return false;
+	if (route->weight && !route->most)
+		route = &(const struct routing) { 0 };
+	while (n < wish->wanted) {
+		if (++tries > 64 * FEW)
+			return false;
+		server = route->weight ? draw_weighted(route, pick->nr, &pick->random) :
+					 hedge_random_below(&pick->random, pick->nr);
+		if (!contains(wish->except, wish->nr_except, server) && !contains(chosen, n, server))
+			chosen[n++] = server;
+	}
+	return true;
+}
+
+/*
+ * From a set. With weights a server is kept with a probability in proportion to
+ * its weight; if hardly any has one, whoever is there serves.
+ */
+static u32 draw_from(struct pick *pick, struct set *set, const struct wish *wish, u32 *chosen)
+{
+	const struct routing *route = &pick->route[wish->hedge];
+	u32 i = 0, n = 0, tries = 0;
+
+	while (i < set->nr && n < wish->wanted) {
+		u32 at = i + hedge_random_below(&pick->random, set->nr - i), server = set->item[at];
+
+		if (route->weight && route->most && ++tries < 64 * FEW &&
+		    hedge_random_below(&pick->random, route->most) >= route->weight[server])
+			continue;
+		set_swap(set, i++, at);
+		if (!contains(wish->except, wish->nr_except, server))
+			chosen[n++] = server;
 	}
 	return n;
 }
 
+static u32 draw(struct pick *pick, const struct wish *wish, u32 *chosen)
+{
+	if (wish->idle)
+		return draw_from(pick, &pick->idle, wish, chosen);
+	if (draw_again(pick, wish, chosen))
+		return wish->wanted;
+	return draw_from(pick, &pick->all, wish, chosen);
+}
+
 /* --- trees -------------------------------------------------------------------- */
+
+static struct tree_node node_of_keys(const u64 *key)
+{
+	struct tree_node node = { key[0], 1 };
+	int i;
+
+	for (i = 1; i < 8; i++) {
+		node.ties = key[i] < node.key ? 1 : node.ties + (key[i] == node.key);
+		node.key = min(key[i], node.key);
+	}
+	return node;
+}
+
+static struct tree_node node_of_nodes(const struct tree_node *child)
+{
+	struct tree_node node = child[0];
+	int i;
+
+	for (i = 1; i < 8; i++) {
+		if (child[i].key < node.key)
+			node = child[i];
+		else if (child[i].key == node.key)
+			node.ties += child[i].ties;
+	}
+	return node;
+}
 
 static void tree_init(struct tree *tree, u32 nr)
 {
-	u32 i;
+	u32 i, width = (nr + 7) & ~7U;
 
-	for (tree->leaves = 1; tree->leaves < nr; tree->leaves *= 2)
-		;
-	tree->key = allocate(2 * (size_t)tree->leaves, sizeof(*tree->key));
-	tree->ties = allocate(2 * (size_t)tree->leaves, sizeof(*tree->ties));
-	for (i = 0; i < 2 * tree->leaves; i++) {
+	tree->key = memory_get(width * sizeof(*tree->key));
+	for (i = 0; i < width; i++)
 		tree->key[i] = NEVER;
-		tree->ties[i] = 1;
+	do {
+		u32 nodes = width / 8;
+
+		/* A whole number of groups of eight, or the root. */
+		width = nodes > 1 ? (nodes + 7) & ~7U : 1;
+		tree->node[tree->levels] = memory_get(width * sizeof(struct tree_node));
+		for (i = 0; i < width; i++)
+			tree->node[tree->levels][i] = (struct tree_node) { NEVER, 8 };
+		for (i = 0; tree->levels && i < nodes; i++)
+			tree->node[tree->levels][i] =
+				node_of_nodes(&tree->node[tree->levels - 1][i * 8]);
+		tree->levels++;
+	} while (width > 1);
+}
+
+static void tree_free(struct tree *tree)
+{
+	free(tree->key);
+	while (tree->levels)
+		free(tree->node[--tree->levels]);
+}
+
+/*
+ * What a node becomes when one of those below it changes. Returns false if it must
+ * look at all of them: the only one that had the least key has it no more.
+ */
+static bool node_follows(struct tree_node *node, struct tree_node before, struct tree_node after)
+{
+	if (after.key < node->key) {
+		*node = after;
+		return true;
 	}
+	if (before.key == node->key)
+		node->ties -= before.ties;
+	if (after.key == node->key)
+		node->ties += after.ties;
+	return node->ties;
 }
 
 static void tree_set(struct tree *tree, u32 server, u64 key)
 {
-	u32 node = tree->leaves + server;
+	struct tree_node before = { tree->key[server], 1 }, after = { key, 1 };
+	u32 i = server / 8;
+	unsigned int l;
 
-	if (tree->key[node] == key)
+	if (before.key == key)
 		return;
-	tree->key[node] = key;
-	while (node /= 2) {
-		u64 left = tree->key[2 * node], right = tree->key[2 * node + 1];
-		u64 least = min(left, right);
-		u32 ties = (left == least ? tree->ties[2 * node] : 0) +
-			   (right == least ? tree->ties[2 * node + 1] : 0);
+	tree->key[server] = key;
+	for (l = 0; l < tree->levels; l++, i /= 8) {
+		struct tree_node *at = &tree->node[l][i], was = *at;
 
-		if (tree->key[node] == least && tree->ties[node] == ties)
+		if (!node_follows(at, before, after))
+			*at = l ? node_of_nodes(&tree->node[l - 1][i * 8]) :
+				  node_of_keys(&tree->key[i * 8]);
+		if (at->key == was.key && at->ties == was.ties)
 			break;
-		tree->key[node] = least;
-		tree->ties[node] = ties;
+		before = was;
+		after = *at;
 	}
 }
 
 /* One of the servers with the least key, each with the same probability. */
 static u32 tree_best(const struct tree *tree, u64 *random)
 {
-	u32 node = 1, ticket = 0;
+	unsigned int l = tree->levels - 1;
+	struct tree_node root = tree->node[l][0];
+	u32 i = 0, ticket = root.ties > 1 ? hedge_random_below(random, root.ties) : 0;
 
-	if (tree->ties[1] > 1)
-		ticket = hedge_random_below(random, tree->ties[1]);
-	while (node < tree->leaves) {
-		u32 left = 2 * node;
-		u32 ties = tree->key[left] == tree->key[1] ? tree->ties[left] : 0;
+	while (l--) {
+		for (i *= 8; ; i++) {
+			const struct tree_node *child = &tree->node[l][i];
 
-		if (ticket < ties) {
-			node = left;
-		} else {
-			ticket -= ties;
-			node = left + 1;
+			if (child->key != root.key)
+				continue;
+			if (ticket < child->ties)
+				break;
+			ticket -= child->ties;
 		}
 	}
-	return node - tree->leaves;
+	for (i *= 8; tree->key[i] != root.key || ticket--; i++)
+		;
+	return i;
 }
 
-static u32 tree_choose(struct tree *tree, u64 *random, const u32 *except, u32 nr_except,
-		       u32 wanted, const struct pick *pick, u32 *chosen)
+static u64 tree_least(const struct tree *tree)
 {
-	/* What a tree holds of the servers that are left out, to be put back. */
-	u64 *kept = nr_except ? allocate(nr_except, sizeof(*kept)) : NULL;
+	return tree->node[tree->levels - 1][0].key;
+}
+
+static u32 tree_choose(struct pick *pick, const struct wish *wish, u32 *chosen)
+{
+	bool hedge = wish->hedge && pick->best[1].levels + pick->best_idle[1].levels;
+	struct tree *tree = wish->idle ? &pick->best_idle[hedge] : &pick->best[hedge];
 	u32 i, n = 0;
 
-	for (i = 0; i < nr_except; i++) {
-		kept[i] = tree->key[tree->leaves + except[i]];
-		tree_set(tree, except[i], NEVER);
-	}
-	while (n < wanted && tree->key[1] != NEVER) {
-		chosen[n] = tree_best(tree, random);
-		if (n + 1 < wanted)
+	for (i = 0; i < wish->nr_except; i++)
+		tree_set(tree, wish->except[i], NEVER);
+	while (n < wish->wanted) {
+		u64 least = tree_least(tree);
+
+		/* A last resort is good for a first copy only. */
+		if (least == NEVER || (n && least & LAST_RESORT))
+			break;
+		chosen[n] = tree_best(tree, &pick->random);
+		if (n + 1 < wish->wanted)
 			tree_set(tree, chosen[n], NEVER);
 		n++;
 	}
 	for (i = 0; i < n; i++)
-		tree_set(tree, chosen[i], hedge_leg_key(pick->knobs->val[HEDGE_BALANCE],
-							&pick->leg[chosen[i]]));
-	for (i = 0; i < nr_except; i++)
-		tree_set(tree, except[i], kept[i]);
-	free(kept);
+		pick_update(pick, chosen[i]);
+	for (i = 0; i < wish->nr_except; i++)
+		pick_update(pick, wish->except[i]);
 	return n;
 }
 
@@ -175,25 +325,37 @@ static bool measures(const struct pick *pick)
  * @knobs: the settings, which do not change; their nr_legs is that of servers
  * @depth: copies in flight below which a server is idle
  * @use: what will be chosen from: PICK_ALL, PICK_IDLE
+ * @weight: the routing vector, NULL for equal weights
+ * @hedge_weight: that of hedges, NULL for equal weights
  * @seed: for the random choices
  */
-void pick_init(struct pick *pick, const struct hedge_knobs *knobs, u32 depth, u32 use, u64 seed)
+void pick_init(struct pick *pick, const struct hedge_knobs *knobs, u32 depth, u32 use,
+	       const u32 *weight, const u32 *hedge_weight, u64 seed)
 {
-	u32 i;
+	bool tree = knobs->nr_legs > HEDGE_MAX_LEGS && !knobs->val[HEDGE_CHOICES];
+	u32 i, v;
 
-	*pick = (struct pick) { .knobs = knobs, .nr = knobs->nr_legs, .depth = depth, .use = use };
+	*pick = (struct pick) { .knobs = knobs, .nr = knobs->nr_legs, .use = use };
 	pick->random = seed ? seed : 1;
-	pick->leg = allocate(pick->nr, sizeof(*pick->leg));
+	pick->server = memory_get(pick->nr * sizeof(*pick->server));
+	for (i = 0; i < PICK_GROUPS; i++)
+		pick->depth[i] = depth;
 	set_init(&pick->all, pick->nr);
 	set_init(&pick->idle, pick->nr);
-	if (pick->nr > HEDGE_MAX_LEGS && measures(pick) && !knobs->val[HEDGE_CHOICES]) {
+	routing_init(&pick->route[0], weight, pick->nr);
+	routing_init(&pick->route[1], hedge_weight, pick->nr);
+	for (v = 0; v < 2 && tree && measures(pick); v++) {
+		if (v && !weight && !hedge_weight)
+			break;
 		if (use & PICK_ALL)
-			tree_init(&pick->best, pick->nr);
+			tree_init(&pick->best[v], pick->nr);
 		if (use & PICK_IDLE)
-			tree_init(&pick->best_idle, pick->nr);
+			tree_init(&pick->best_idle[v], pick->nr);
 	}
 	for (i = 0; i < pick->nr; i++) {
-		pick->leg[i].weight = HEDGE_WEIGHT_DEFAULT;
+		pick->server[i].view.weight = weight_of(pick, false, i);
+		list_init(&pick->server[i].queue);
+		list_init(&pick->server[i].handed);
 		pick_update(pick, i);
 	}
 }
@@ -204,67 +366,92 @@ void pick_init(struct pick *pick, const struct hedge_knobs *knobs, u32 depth, u3
  */
 void pick_free(struct pick *pick)
 {
-	free(pick->leg);
+	u32 v;
+
+	free(pick->server);
 	free(pick->all.item);
 	free(pick->all.position);
 	free(pick->idle.item);
 	free(pick->idle.position);
-	free(pick->best.key);
-	free(pick->best.ties);
-	free(pick->best_idle.key);
-	free(pick->best_idle.ties);
+	for (v = 0; v < 2; v++) {
+		free(pick->route[v].sum);
+		tree_free(&pick->best[v]);
+		tree_free(&pick->best_idle[v]);
+	}
 }
 
 /**
  * pick_update - a server has changed
  * @pick: the view
- * @server: whose pick->leg[] the caller has changed
+ * @server: whose view the caller has changed
  */
 void pick_update(struct pick *pick, u32 server)
 {
-	const struct hedge_leg_view *leg = &pick->leg[server];
-	bool idle = leg->inflight < pick->depth;
-	u64 key;
+	bool idle = pick_is_idle(pick, server);
+	u32 v;
 
 	if (pick->use & PICK_IDLE)
 		set_change(&pick->idle, server, idle);
-	if (!pick->best.leaves && !pick->best_idle.leaves)
+	for (v = 0; v < 2; v++) {
+		if (pick->best[v].levels)
+			tree_set(&pick->best[v], server, key_of(pick, v, server));
+		if (pick->best_idle[v].levels)
+			tree_set(&pick->best_idle[v], server,
+				 idle ? key_of(pick, v, server) : NEVER);
+	}
+}
+
+/**
+ * pick_set_depth - say when some of the servers are idle
+ * @pick: the view
+ * @group: which: those that are @group modulo PICK_GROUPS
+ * @depth: copies in flight below which they are
+ */
+void pick_set_depth(struct pick *pick, u32 group, u32 depth)
+{
+	u32 i;
+
+	if (pick->depth[group] == depth)
 		return;
-	key = hedge_leg_key(pick->knobs->val[HEDGE_BALANCE], leg);
-	if (pick->best.leaves)
-		tree_set(&pick->best, server, key);
-	if (pick->best_idle.leaves)
-		tree_set(&pick->best_idle, server, idle ? key : NEVER);
+	pick->depth[group] = depth;
+	for (i = group; i < pick->nr; i += PICK_GROUPS)
+		pick_update(pick, i);
 }
 
 /* Few servers: the module's own choice. */
-static u32 choose_leg(struct pick *pick, bool idle, const u32 *except, u32 nr_except, u32 wanted,
-		      u32 *chosen)
+static u32 choose_leg(struct pick *pick, const struct wish *wish, u32 *chosen)
 {
 	struct hedge_view view = {
-		.nr_legs = pick->nr, .random = &pick->random, .turn = &pick->turn,
+		.nr_legs = wish->among ? wish->nr_among : pick->nr,
+		.random = &pick->random, .turn = &pick->turn,
 	};
 	u8 legs[HEDGE_MAX_LEGS];
 	u32 i, n, among = 0;
 
-	for (i = 0; i < pick->nr; i++) {
-		view.leg[i] = pick->leg[i];
-		if (!idle || pick->leg[i].inflight < pick->depth)
+	for (i = 0; i < view.nr_legs; i++) {
+		u32 server = wish->among ? wish->among[i] : i;
+
+		view.leg[i] = pick->server[server].view;
+		view.leg[i].weight = weight_of(pick, wish->hedge, server);
+		if (pick->sitting && pick->sitting & (1U << server))
+			view.sitting |= 1U << i;
+		if ((!wish->idle || pick_is_idle(pick, server)) &&
+		    !contains(wish->except, wish->nr_except, server))
 			among |= 1U << i;
+		view.usable |= 1U << i;
 	}
-	for (i = 0; i < nr_except; i++)
-		among &= ~(1U << except[i]);
-	view.usable = among;
-	n = hedge_choose(pick->knobs, &view, among, wanted, legs);
+	/* Who sits serves if no other could, not if no other is idle. */
+	if (wish->idle && !wish->hedge && view.usable & ~view.sitting)
+		among &= ~view.sitting;
+	n = hedge_choose(pick->knobs, &view, among, wish->wanted, legs);
 	for (i = 0; i < n; i++)
-		chosen[i] = legs[i];
+		chosen[i] = wish->among ? wish->among[legs[i]] : legs[i];
 	return n;
 }
 
 /* Moves the best of those drawn to the front, of equal ones any. */
-static u32 choose_drawn(struct pick *pick, u32 *drawn, u32 nr, u32 wanted)
+static u32 choose_drawn(struct pick *pick, bool hedge, u32 *drawn, u32 nr, u32 wanted)
 {
-	u32 balance = pick->knobs->val[HEDGE_BALANCE];
 	u32 i, n;
 
 	wanted = min(wanted, nr);
@@ -273,8 +460,7 @@ static u32 choose_drawn(struct pick *pick, u32 *drawn, u32 nr, u32 wanted)
 		u32 best = n, swapped;
 
 		for (i = n + 1; i < nr; i++)
-			if (hedge_leg_key(balance, &pick->leg[drawn[i]]) <
-			    hedge_leg_key(balance, &pick->leg[drawn[best]]))
+			if (key_of(pick, hedge, drawn[i]) < key_of(pick, hedge, drawn[best]))
 				best = i;
 		swapped = drawn[n];
 		drawn[n] = drawn[best];
@@ -283,16 +469,16 @@ static u32 choose_drawn(struct pick *pick, u32 *drawn, u32 nr, u32 wanted)
 	return wanted;
 }
 
-static u32 choose_in_turn(struct pick *pick, bool idle, const u32 *except, u32 nr_except,
-			  u32 wanted, u32 *chosen)
+static u32 choose_in_turn(struct pick *pick, const struct wish *wish, u32 *chosen)
 {
 	u32 i, n = 0, from = pick->turn;
 
-	for (i = 0; i < pick->nr && n < wanted; i++) {
+	for (i = 0; i < pick->nr && n < wish->wanted; i++) {
 		u32 server = (from + i) % pick->nr;
 
-		if ((idle && pick->leg[server].inflight >= pick->depth) ||
-		    contains(except, nr_except, server))
+		if ((wish->idle && !pick_is_idle(pick, server)) ||
+		    !weight_of(pick, wish->hedge, server) ||
+		    contains(wish->except, wish->nr_except, server))
 			continue;
 		chosen[n++] = server;
 		pick->turn = server + 1;
@@ -303,36 +489,31 @@ static u32 choose_in_turn(struct pick *pick, bool idle, const u32 *except, u32 n
 /**
  * pick_choose - choose servers for the copies of a job
  * @pick: the view
- * @idle: whether only idle servers may be taken
- * @except: servers that may not be taken
- * @nr_except: how many
- * @wanted: how many servers are wanted, at least 1
- * @chosen: where they are put, the best first; room for the larger of @wanted
- * and the knob "choices"
+ * @wish: what is wanted
+ * @chosen: where they are put, the best first; room for the larger of what is
+ * wanted and the knob "choices"
  *
  * Return: how many were chosen, fewer than wanted if there are no more.
  */
-u32 pick_choose(struct pick *pick, bool idle, const u32 *except, u32 nr_except, u32 wanted,
-		u32 *chosen)
+u32 pick_choose(struct pick *pick, const struct wish *wish, u32 *chosen)
 {
-	struct set *set = idle ? &pick->idle : &pick->all;
 	u32 choices = pick->knobs->val[HEDGE_CHOICES];
 
-	if (pick->nr <= HEDGE_MAX_LEGS)
-		return choose_leg(pick, idle, except, nr_except, wanted, chosen);
+	if (wish->among || pick->nr <= HEDGE_MAX_LEGS)
+		return choose_leg(pick, wish, chosen);
 	if (choices) {
-		u32 nr = set_draw(set, &pick->random, except, nr_except, max(choices, wanted),
-				  chosen);
+		struct wish more = *wish;
 
-		return choose_drawn(pick, chosen, nr, wanted);
+		more.wanted = max(choices, wish->wanted);
+		return choose_drawn(pick, wish->hedge, chosen, draw(pick, &more, chosen),
+				    wish->wanted);
 	}
 	switch (pick->knobs->val[HEDGE_BALANCE]) {
 	case HEDGE_BALANCE_RANDOM:
-		return set_draw(set, &pick->random, except, nr_except, wanted, chosen);
+		return draw(pick, wish, chosen);
 	case HEDGE_BALANCE_ROUND_ROBIN:
-		return choose_in_turn(pick, idle, except, nr_except, wanted, chosen);
+		return choose_in_turn(pick, wish, chosen);
 	default:
-		return tree_choose(idle ? &pick->best_idle : &pick->best, &pick->random, except,
-				   nr_except, wanted, pick, chosen);
+		return tree_choose(pick, wish, chosen);
 	}
 }

@@ -5,27 +5,38 @@
  * With as many servers as a volume may have legs, the module's own
  * hedge_choose() is called. With more, the same keys (hedge_leg_key()) are kept
  * in a tournament tree, so that the best server is found in O(log N), and random
- * servers are drawn directly.
+ * servers are drawn directly. Where a job may go to a few servers only, these are
+ * shown to hedge_choose().
  */
 #ifndef HEDGESIM_PICK_H
 #define HEDGESIM_PICK_H
 
+#include "list.h"
 #include "policy.h"
 
 /* What choices are made from, so that no index is kept for nothing. */
 #define PICK_ALL	1U
 #define PICK_IDLE	2U
 
+#define PICK_LEVELS	7	/* of a tree of degree eight: 8^7 servers */
+#define PICK_GROUPS	HEDGE_MAX_LEGS
+
+/* A node of a tree: the least key below it, and how many servers have it. */
+struct tree_node {
+	u64 key;
+	u32 ties;
+};
+
 /**
- * struct tree - a tournament: the least key and how many servers have it
- * @key: of each node; the leaves are the second half
- * @ties: servers below a node that have its key
- * @leaves: a power of two
+ * struct tree - a tournament of degree eight
+ * @key: of each server
+ * @node: levels of nodes; the last one has one node
+ * @levels: how many; 0 if the tree is not used
  */
 struct tree {
 	u64 *key;
-	u32 *ties;
-	u32 leaves;
+	struct tree_node *node[PICK_LEVELS];
+	unsigned int levels;
 };
 
 /**
@@ -40,33 +51,94 @@ struct set {
 };
 
 /**
+ * struct server - all that changes with each copy: one cache line
+ * @view: what the choice sees; its weight is that of the routing vector
+ * @queue: copies that wait in our queue
+ * @handed: copies that wait at the server
+ * @busy: slots that are busy
+ * @ready: whether a slot came free in the event at hand
+ */
+struct server {
+	struct hedge_leg_view view;
+	struct list queue, handed;
+	u32 busy;
+	bool ready;
+} __attribute__((aligned(64)));
+
+/**
+ * struct routing - a vector of weights, and how to draw by it
+ * @weight: of each server; NULL if they are all the same
+ * @sum: of each server and all before it
+ * @most: the largest weight
+ */
+struct routing {
+	const u32 *weight;
+	u64 *sum;
+	u32 most;
+};
+
+/**
  * struct pick - the servers as the choice sees them
  * @knobs: the settings
- * @leg: each server
+ * @server: each server
  * @nr: how many there are
- * @depth: copies in flight below which a server is idle
+ * @depth: copies in flight below which a server is idle; server i has that of
+ * i modulo PICK_GROUPS
  * @use: what is chosen from
+ * @sitting: bit for each server that sits out; only of up to HEDGE_MAX_LEGS
  * @random: state of the generator
  * @turn: for round-robin
  * @all: every server
  * @idle: every idle server, if it is needed
- * @best: tree of all servers, if it is needed
- * @best_idle: tree of the idle servers, if it is needed
+ * @route: the routing vectors, of first copies and of hedges
+ * @best: trees of all servers by either vector, if they are needed
+ * @best_idle: trees of the idle servers, if they are needed
  */
 struct pick {
 	const struct hedge_knobs *knobs;
-	struct hedge_leg_view *leg;
-	u32 nr, depth, use;
+	struct server *server;
+	u32 nr, depth[PICK_GROUPS], use, sitting;
 	u64 random;
 	u32 turn;
 	struct set all, idle;
-	struct tree best, best_idle;
+	struct routing route[2];
+	struct tree best[2], best_idle[2];
 };
 
-void pick_init(struct pick *pick, const struct hedge_knobs *knobs, u32 depth, u32 use, u64 seed);
+/**
+ * struct wish - what servers are wanted
+ * @idle: only idle ones
+ * @hedge: for a hedge: by the second routing vector
+ * @except: servers that may not be taken
+ * @nr_except: how many
+ * @among: the only servers that may be taken, NULL if all may
+ * @nr_among: how many, at most HEDGE_MAX_LEGS
+ * @wanted: how many servers are wanted, at least 1
+ */
+struct wish {
+	bool idle, hedge;
+	const u32 *except;
+	u32 nr_except;
+	const u32 *among;
+	u32 nr_among;
+	u32 wanted;
+};
+
+void pick_init(struct pick *pick, const struct hedge_knobs *knobs, u32 depth, u32 use,
+	       const u32 *weight, const u32 *hedge_weight, u64 seed);
 void pick_free(struct pick *pick);
 void pick_update(struct pick *pick, u32 server);
-u32 pick_choose(struct pick *pick, bool idle, const u32 *except, u32 nr_except, u32 wanted,
-		u32 *chosen);
+void pick_set_depth(struct pick *pick, u32 group, u32 depth);
+u32 pick_choose(struct pick *pick, const struct wish *wish, u32 *chosen);
+
+/**
+ * pick_is_idle - whether a server is idle
+ * @pick: the view
+ * @server: the server
+ */
+static inline bool pick_is_idle(const struct pick *pick, u32 server)
+{
+	return pick->server[server].view.inflight < pick->depth[server % PICK_GROUPS];
+}
 
 #endif

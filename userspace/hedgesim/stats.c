@@ -58,18 +58,20 @@ void stats_init(struct stats *stats, double unit, uint64_t jobs)
 /**
  * stats_add - take a response time
  * @stats: what is kept
- * @job: number of the job, by arrival
+ * @batch: of the job, by arrival: its number over stats->per_batch
  * @response: its response time
+ * @started: how long after its arrival all its tasks had started
  */
-void stats_add(struct stats *stats, uint64_t job, double response)
+void stats_add(struct stats *stats, unsigned int batch, double response, double started)
 {
-	uint64_t batch = job / stats->per_batch;
-
+	stats->started += started;
 	stats->sum[batch] += response;
 	stats->count[batch]++;
 	stats->bucket[bucket_of(response / stats->unit)]++;
-	stats->least = fmin(stats->least, response);
-	stats->most = fmax(stats->most, response);
+	if (response < stats->least)
+		stats->least = response;
+	if (response > stats->most)
+		stats->most = response;
 	stats->nr++;
 }
 
@@ -80,7 +82,7 @@ void stats_add(struct stats *stats, uint64_t job, double response)
 double stats_mean(const struct stats *stats)
 {
 	double sum = 0;
-	int i;
+	unsigned int i;
 
 	for (i = 0; i < STATS_BATCHES; i++)
 		sum += stats->sum[i];
@@ -94,7 +96,7 @@ double stats_mean(const struct stats *stats)
 double stats_ci95(const struct stats *stats)
 {
 	double mean = stats_mean(stats), squares = 0;
-	int i, n = 0;
+	unsigned int i, n = 0;
 
 	for (i = 0; i < STATS_BATCHES; i++) {
 		double d;

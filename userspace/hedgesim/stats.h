@@ -9,13 +9,13 @@
 
 #include <stdint.h>
 
-#define STATS_BATCHES	32
+#define STATS_BATCHES	32U
 #define STATS_SUB_BITS	7	/* 128 buckets an octave: 0.8 % wide */
 #define STATS_OCTAVES	80	/* 2^-40 to 2^40 units */
 #define STATS_BUCKETS	(STATS_OCTAVES << STATS_SUB_BITS)
 
 struct stats {
-	double unit, least, most;
+	double unit, least, most, started;
 	uint64_t nr, per_batch;
 	double sum[STATS_BATCHES];
 	uint64_t count[STATS_BATCHES];
@@ -23,7 +23,7 @@ struct stats {
 };
 
 void stats_init(struct stats *stats, double unit, uint64_t jobs);
-void stats_add(struct stats *stats, uint64_t job, double response);
+void stats_add(struct stats *stats, unsigned int batch, double response, double started);
 double stats_mean(const struct stats *stats);
 double stats_ci95(const struct stats *stats);
 double stats_quantile(const struct stats *stats, double p);

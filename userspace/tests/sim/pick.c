@@ -36,7 +36,7 @@ static bool contains(const u32 *list, u32 nr, u32 server)
 
 static u64 key(const struct pick *pick, u32 server)
 {
-	return hedge_leg_key(pick->knobs->val[HEDGE_BALANCE], &pick->leg[server]);
+	return hedge_leg_key(pick->knobs->val[HEDGE_BALANCE], &pick->server[server].view);
 }
 
 /* Whether no allowed server that was left out is better than one that was taken. */
@@ -47,7 +47,7 @@ static bool right(const struct pick *pick, bool idle, const u32 *except, u32 nr_
 
 	for (i = 0; i < pick->nr; i++) {
 		bool may = !contains(except, nr_except, i) &&
-			   (!idle || pick->leg[i].inflight < pick->depth);
+			   (!idle || pick_is_idle(pick, i));
 
 		allowed += may;
 		if (!may && contains(chosen, nr, i))
@@ -71,20 +71,22 @@ static void test_choices(struct hedge_knobs *knobs, const char *balance, const c
 
 	hedge_knob_set(knobs, HEDGE_BALANCE, balance);
 	hedge_knob_set(knobs, HEDGE_CHOICES, choices);
-	pick_init(&pick, knobs, 2, PICK_ALL | PICK_IDLE, 1);
+	pick_init(&pick, knobs, 2, PICK_ALL | PICK_IDLE, NULL, NULL, 1);
 	for (step = 0; step < STEPS; step++) {
 		u32 server = hedge_random_below(&random, SERVERS);
 		u32 nr_except = hedge_random_below(&random, 4);
 		u32 wanted = 1 + hedge_random_below(&random, 4), i, nr;
 		bool idle = hedge_random(&random) & 1;
 
-		pick.leg[server].inflight = hedge_random_below(&random, 4);
-		pick.leg[server].queued = hedge_random_below(&random, 3);
-		pick.leg[server].service_us = hedge_random_below(&random, 5);
+		pick.server[server].view.inflight = hedge_random_below(&random, 4);
+		pick.server[server].view.queued = hedge_random_below(&random, 3);
+		pick.server[server].view.service_us = hedge_random_below(&random, 5);
+		pick.server[server].view.work = hedge_random_below(&random, 5);
 		pick_update(&pick, server);
 		for (i = 0; i < nr_except; i++)
 			except[i] = (server + 7 * i) % SERVERS;
-		nr = pick_choose(&pick, idle, except, nr_except, wanted, chosen);
+		nr = pick_choose(&pick, &(struct wish) { .idle = idle, .except = except,
+				 .nr_except = nr_except, .wanted = wanted }, chosen);
 		good &= right(&pick, idle, except, nr_except, wanted, chosen, nr,
 			      best && knobs->val[HEDGE_CHOICES] == 0);
 	}
@@ -102,14 +104,14 @@ static void test_ties(struct hedge_knobs *knobs, const char *balance, const char
 
 	hedge_knob_set(knobs, HEDGE_BALANCE, balance);
 	hedge_knob_set(knobs, HEDGE_CHOICES, choices);
-	pick_init(&pick, knobs, 1, PICK_ALL, 1);
+	pick_init(&pick, knobs, 1, PICK_ALL, NULL, NULL, 1);
 	for (i = 0; i < SERVERS; i++) {
-		pick.leg[i].queued = i % 3 ? 1 : 0;
+		pick.server[i].view.queued = i % 3 ? 1 : 0;
 		pick_update(&pick, i);
 		equal += all || !(i % 3);
 	}
 	for (i = 0; i < DRAWS; i++) {
-		pick_choose(&pick, false, NULL, 0, 1, chosen);
+		pick_choose(&pick, &(struct wish) { .wanted = 1 }, chosen);
 		hits[chosen[0]]++;
 	}
 	expected = (double)DRAWS / equal;
@@ -121,9 +123,77 @@ static void test_ties(struct hedge_knobs *knobs, const char *balance, const char
 	check(squares < equal + 5 * sqrt(2.0 * equal), balance, "ties go to each alike");
 }
 
+/* Servers are drawn by their weights, of all and of the idle ones. */
+static void test_weights(struct hedge_knobs *knobs, bool idle)
+{
+	u32 weight[SERVERS], hits[SERVERS] = { 0 }, chosen[SERVERS], i, sum = 0, kinds = 0;
+	double squares = 0;
+	struct pick pick;
+
+	for (i = 0; i < SERVERS; i++) {
+		weight[i] = 100 * (i % 4);
+		sum += idle && i % 2 ? 0 : weight[i];
+	}
+	hedge_knob_set(knobs, HEDGE_BALANCE, "random");
+	hedge_knob_set(knobs, HEDGE_CHOICES, "0");
+	pick_init(&pick, knobs, 1, PICK_ALL | PICK_IDLE, NULL, weight, 1);
+	for (i = 0; i < SERVERS; i++) {
+		pick.server[i].view.inflight = i % 2;
+		pick_update(&pick, i);
+	}
+	for (i = 0; i < DRAWS; i++) {
+		pick_choose(&pick, &(struct wish) { .idle = idle, .hedge = true, .wanted = 1 }, chosen);
+		hits[chosen[0]]++;
+	}
+	for (i = 0; i < SERVERS; i++) {
+		double expected = idle && i % 2 ? 0 : (double)DRAWS * weight[i] / sum;
+
+		if (!expected) {
+			squares += 1e6 * hits[i];
+			continue;
+		}
+		squares += (hits[i] - expected) * (hits[i] - expected) / expected;
+		kinds++;
+	}
+	pick_free(&pick);
+	check(squares < kinds + 5 * sqrt(2.0 * kinds), "random", idle ? "weights of idle servers" : "weights");
+}
+
+/* A weight of 0 is the last resort, and good for a first copy only. */
+static void test_last_resort(struct hedge_knobs *knobs, const char *balance)
+{
+	u32 weight[SERVERS] = { [3] = 100, [7] = 100 }, chosen[SERVERS], nr;
+	struct pick pick;
+
+	hedge_knob_set(knobs, HEDGE_BALANCE, balance);
+	hedge_knob_set(knobs, HEDGE_CHOICES, "0");
+	pick_init(&pick, knobs, 1, PICK_ALL, weight, NULL, 1);
+	nr = pick_choose(&pick, &(struct wish) { .wanted = 4 }, chosen);
+	check(nr == 2 && chosen[0] + chosen[1] == 10, balance, "weight 0 is avoided");
+	nr = pick_choose(&pick, &(struct wish) { .wanted = 1, .nr_except = 2,
+			 .except = (u32 []) { 3, 7 } }, chosen);
+	check(nr == 1 && chosen[0] != 3 && chosen[0] != 7, balance, "weight 0 serves if nothing else is left");
+	pick_free(&pick);
+}
+
+/* Where a job may go to some servers only, it goes to the best of those. */
+static void test_among(struct hedge_knobs *knobs)
+{
+	u32 among[] = { 20, 4, 11 }, chosen[SERVERS], nr;
+	struct pick pick;
+
+	hedge_knob_set(knobs, HEDGE_BALANCE, "jsq");
+	pick_init(&pick, knobs, 1, PICK_ALL, NULL, NULL, 1);
+	pick.server[4].view.queued = 1;
+	pick.server[20].view.queued = 2;
+	nr = pick_choose(&pick, &(struct wish) { .wanted = 2, .among = among, .nr_among = 3 }, chosen);
+	check(nr == 2 && chosen[0] == 11 && chosen[1] == 4, "jsq", "the best of some");
+	pick_free(&pick);
+}
+
 int main(void)
 {
-	static const char * const balances[] = { "latency", "jsq", "random", "round-robin" };
+	static const char * const balances[] = { "latency", "jsq", "llw", "random", "round-robin" };
 	struct hedge_knobs knobs;
 	size_t i;
 
@@ -136,6 +206,11 @@ int main(void)
 	test_ties(&knobs, "latency", "0");
 	test_ties(&knobs, "random", "0");
 	test_ties(&knobs, "jsq", "29");
+	test_weights(&knobs, false);
+	test_weights(&knobs, true);
+	test_last_resort(&knobs, "jsq");
+	test_last_resort(&knobs, "latency");
+	test_among(&knobs);
 	printf("%d passed, %d failed\n", passed, failed);
 	return failed != 0;
 }
