@@ -29,6 +29,7 @@ help:
 	@echo 'make demo            what hedging does to the tail, measured by fio'
 	@echo 'make bench           what it costs and gains; BENCH=cost: that section only'
 	@echo 'make check           all quick tests'
+	@echo 'make figures         the figures of Documentation/theory.rst, about 15 minutes'
 	@echo 'make check-debug     the kernel tests on a kernel full of checks'
 	@echo 'make shell           a shell in a virtual machine with the module'
 	@echo 'make deps            only install'
@@ -112,6 +113,9 @@ check: deps
 	$(MAKE) built
 	tests/check
 
+figures: deps
+	$(MAKE) -C userspace figures
+
 check-debug: built
 	tests/kselftest/run.sh --rig debug
 
@@ -127,5 +131,5 @@ clean:
 	$(MAKE) -C tests/unit clean
 
 .PHONY: all help module userspace install install-boot install-units install-hooks \
-	install-source dkms-install packages deps built demo bench check check-debug \
+	install-source dkms-install packages deps built demo bench check figures check-debug \
 	shell clean
