@@ -254,7 +254,7 @@ void hedge_copy_submit_new(struct hedge_copy *c)
 	struct bio *bio = &copy_bounce(c)->bio;
 	struct hedge_read *r = c->read;
 
-	if (c == &r->first && hedge_task_is_first(r)) {
+	if (c == &r->first && hedge_is_first_task(r)) {
 		/* Device-mapper keeps the parent until map has returned. */
 		dm_submit_bio_remap(r->parent, bio);
 		return;

@@ -691,6 +691,17 @@ static inline u64 hedge_tau(const struct hedge_conf *conf,
 	return conf->tau_ns[hedge_size_class(r->iter.bi_size)][leg->index];
 }
 
+/**
+ * hedge_is_first_task - whether a read is the first that its parent was cut to
+ * @r: the read
+ *
+ * Context: map, where the parent is there whatever has become of the read.
+ */
+static inline bool hedge_is_first_task(const struct hedge_read *r)
+{
+	return !r->job || r->iter.bi_sector == r->parent->bi_iter.bi_sector;
+}
+
 /* table.c: the table line. */
 unsigned int hedge_table_nr_legs(struct dm_target *ti, unsigned int argc,
 				 char **argv);
@@ -790,7 +801,6 @@ struct hedge_bounce *hedge_task_cut(struct hedge *h,
 				    const struct hedge_conf *conf,
 				    struct bio *bio, u64 now);
 void hedge_task_send(struct hedge *h, struct hedge_bounce *tasks);
-bool hedge_task_is_first(const struct hedge_read *r);
 bool hedge_task_done(struct hedge_job *job, blk_status_t *status);
 
 /* probe.c: copies that begin with a small one. */

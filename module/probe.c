@@ -24,20 +24,17 @@
 #include "trace.h"
 
 /**
- * hedge_probe_init - let a new read begin with probes, if it is to
+ * hedge_probe_init - let a new read begin with probes, if it is large enough
  * @r: the read, which has pages of its own
- * @conf: the settings
+ * @conf: the settings, with a size of probes
  *
  * Context: any.
  */
 void hedge_probe_init(struct hedge_read *r, const struct hedge_conf *conf)
 {
-	u32 bytes;
+	u32 bytes = round_up(conf->probe,
+			     bdev_logical_block_size(r->parent->bi_bdev));
 
-	if (!conf->probe)
-		return;
-	bytes = round_up(conf->probe,
-			 bdev_logical_block_size(r->parent->bi_bdev));
 	if (r->iter.bi_size <= bytes)
 		return;
 	r->probe = bytes;

@@ -108,7 +108,8 @@ static struct hedge_read *read_new(struct hedge *h,
 			if (b) {
 				hedge_read_init(h, &b->read, bio, usable, now);
 				b->read.css = hedge_css_get();
-				hedge_probe_init(&b->read, conf);
+				if (unlikely(conf->probe))
+					hedge_probe_init(&b->read, conf);
 				/* For hedge_read_direct_end(). */
 				in_parent->direct = false;
 				return &b->read;

@@ -76,7 +76,8 @@ struct hedge_bounce *hedge_task_cut(struct hedge *h,
 		b->read.iter.bi_size = bytes;
 		b->read.css = hedge_css_get();
 		b->read.job = job;
-		hedge_probe_init(&b->read, conf);
+		if (conf->probe)
+			hedge_probe_init(&b->read, conf);
 		list_add_tail(&b->read.of_job, &job->tasks);
 		job->unassigned++;
 		bio_advance_iter(bio, &iter, bytes);
@@ -110,17 +111,6 @@ void hedge_task_send(struct hedge *h, struct hedge_bounce *tasks)
 		rcu_read_unlock();
 		hedge_read_submit(&sends);
 	}
-}
-
-/**
- * hedge_task_is_first - whether a copy is the first of its parent
- * @r: its read, of which it is the first copy
- *
- * Context: map, where the parent is there whatever has become of the read.
- */
-bool hedge_task_is_first(const struct hedge_read *r)
-{
-	return !r->job || r->iter.bi_sector == r->parent->bi_iter.bi_sector;
 }
 
 /**
