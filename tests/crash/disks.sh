@@ -9,7 +9,7 @@
 #	disks_create nosync		the mirror on them, traced from here on
 #	... the workload writes to $DEV and says "begin" and "end" with say
 #	disks_done			the mirror is removed, the trace is in $TRACE_FILE
-#	crash_points 40 judge		calls judge POINT for each of 40 points
+#	crash_points 40 judge		calls judge POINT for 40 % of POINTS
 #
 # Each disk is a stack: log-writes, which records, on dm-lag, which makes requests
 # stay in flight for a while, on memory. The last disk is that of the log.
@@ -22,7 +22,7 @@
 
 CACHED=${CACHED---volatile}
 [ "$TARGET" != mirror ] || CACHED=''
-POINTS=${POINTS:-20}
+POINTS=${POINTS:-40}
 SEED=${SEED:-1}
 TRACE_FILE=$TMP/trace
 MARKS=/sys/kernel/tracing/trace_marker
@@ -130,13 +130,16 @@ disks_stop()
 # What was recorded, for the machine outside: see --keep of run.sh.
 keep()
 {
-	local dir i
+	local dir i log sectors
 
 	dir=/out/$(basename "$0" .sh)
 	mkdir -p "$dir"
 	cp "$TRACE_FILE" "$TMP"/base* "$dir"
 	for ((i = 0; i <= NR_LEGS; i++)); do
-		dd if="/dev/ram$((NR_LEGS + 1 + i))" of="$dir/log$i" bs=1M count=16 status=none
+		log=/dev/ram$((NR_LEGS + 1 + i))
+		# each entry has a sector of its own; a mark's text is in it
+		sectors=$(replay list $log | awk '/ mark/ { $NF = 0 } { n += 1 + $NF } END { print n + 1 }')
+		dd if=$log of="$dir/log$i" bs=512 count="$sectors" status=none
 	done
 	echo "${DISKS[@]}" >"$dir/disks"
 }
@@ -205,21 +208,23 @@ judge_blind()
 		legs_same
 }
 
-# crash_points NUMBER COMMAND: one test for each point, COMMAND POINT.
+# crash_points PERCENT COMMAND: one test for each point, COMMAND POINT; that many
+# of POINTS.
 crash_points()
 {
-	local point kind last
+	local point kind last number=$(((POINTS * $1 + 99) / 100)) begin=$SECONDS
 
 	last=$(wc -l <"$TRACE_FILE")
 	# shellcheck disable=SC2086
 	ask_start crashes replay crash "$TRACE_FILE" - --seed "$SEED" $CACHED "${DISKS[@]}"
 	# shellcheck disable=SC2086
 	ask_start numbers numbered check "$DEV" "$TRACE_FILE" - $CACHED
-	replay points "$TRACE_FILE" "$1" --seed "$SEED" "${DISKS[@]}" >"$TMP/points"
+	replay points "$TRACE_FILE" $number --seed "$SEED" "${DISKS[@]}" >"$TMP/points"
 	while read -r point kind <&9; do
 		check "crash at $point of $last, $kind" "$2" "$point"
 		dmsetup remove "$NAME" 2>/dev/null || :
 	done 9<"$TMP/points"
+	echo "# $number points in $((SECONDS - begin)) s"
 }
 
 # controls: the judges see what they are there for, at some of those points.
@@ -236,7 +241,8 @@ controls()
 	check_match "control: legs that differ are seen" "$(<"$TMP/blind")" 'different=[1-9]'
 }
 
-# order: the log and the legs, at all crash points.
+# check_order DESCRIPTION [MARKED]: the log and the legs, at all crash points; at
+# least so many regions were marked. What replay said is in ORDER.
 check_order()
 {
 	# shellcheck disable=SC2086
@@ -244,4 +250,9 @@ check_order()
 		replay order "$TRACE_FILE" "$REGION" $CACHED "${DISKS[@]}"
 	echo "# $OUTPUT"
 	check_num "$1: regions were marked" "$(field marked "$OUTPUT") >= ${2:-1}"
+	ORDER=$OUTPUT
+	# shellcheck disable=SC2086
+	check "$1: at $POINTS points the legs are equal where the log says so" \
+		replay sweep "$TRACE_FILE" "$POINTS" "$REGION" --seed "$SEED" $CACHED "${DISKS[@]}"
+	echo "# $OUTPUT"
 }

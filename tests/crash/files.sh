@@ -32,9 +32,9 @@ check "mkfs" mkfs.ext4 -q -b 1024 -J size=1 -N 512 \
 	-E nodiscard,lazy_itable_init=0,lazy_journal_init=0 "$DEV"
 mount -t ext4 "$DEV" "$mnt"
 say begin
-check "make, rename and remove files" numbered files "$mnt" $MARKS --count "${FILES:-120}"
+check "make, rename and remove files" numbered files "$mnt" $MARKS --count "${FILES:-80}"
 say end
 umount "$mnt"
 disks_done
 check_order "files"
-crash_points "$POINTS" judge_files
+crash_points 20 judge_files

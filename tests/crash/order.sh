@@ -23,5 +23,5 @@ check "write" numbered write "$DEV" $MARKS --threads 8 --seconds "${SECONDS_OF_L
 disks_done
 check_order "a slow log" 16
 check_num "a slow log: writes met a region that was being opened" \
-	"$(field met "$OUTPUT") > 5"
-check_num "a slow log: regions were cleaned" "$(field cleaned "$OUTPUT") > 0"
+	"$(field met "$ORDER") > 5"
+check_num "a slow log: regions were cleaned" "$(field cleaned "$ORDER") > 0"

@@ -5,13 +5,13 @@
 #
 #	run.sh [--long] [--keep DIR] [--hedge FILE.ko] [--rig fast|debug] [TEST...]
 #
-# The short pass looks at some 40 crash points, the long one at more than 500.
-# Tests are raw, files, resync and order here, and filesystems of ../kselftest,
-# which needs programs that the others there do without. The modules are taken as
-# they were built. --keep brings back what the tests recorded. Environment:
-# TARGET=mirror judges dm-mirror instead; CACHED, see disks.sh; POINTS is the number
-# of points for each test, SEED another choice of everything, KLOG a file for the
-# guest's kernel log, LIMIT the seconds for each test.
+# The short pass looks at some 30 crash points, the long one at more than 500.
+# Tests are raw, files, resync, out and order here, and filesystems of
+# ../kselftest, which needs programs that the others there do without. The modules
+# are taken as they were built. --keep brings back what the tests recorded.
+# Environment: TARGET=mirror judges dm-mirror instead; CACHED, see disks.sh; POINTS
+# is the number of crash points in all, SEED another choice of everything, KLOG a
+# file for the guest's kernel log, LIMIT the seconds for each test.
 
 set -euo pipefail
 
@@ -28,8 +28,12 @@ while [ $# -gt 0 ]; do
 	*) break ;;
 	esac
 done
-[ $# -gt 0 ] || set -- raw files resync order
-: "${POINTS:=${long:+170}}" "${POINTS:=13}"
+make -s -C "$top/tests/tools"
+if [ $# -eq 0 ]; then
+	"$here/selftest" | sed 's/^/    /'
+fi
+[ $# -gt 0 ] || set -- raw files resync out order
+: "${POINTS:=${long:+520}}" "${POINTS:=30}"
 
 options=(--mem 2048)
 [ -z "$keep" ] || options+=(--out "$keep")
@@ -40,12 +44,11 @@ done
 for m in brd loop null_blk dm-mirror dm-log dm-flakey dm-log-writes ext4 xfs; do
 	options+=(--module "$m")
 done
-make -s -C "$top/tests/tools"
 for p in load linear replay numbered; do
 	options+=(--bin "$top/tests/tools/build/$p")
 done
 for p in dmsetup fio cmp timeout blockdev blkdiscard dd sed grep awk mkfs.ext4 fsck.ext4 \
-	mkfs.xfs xfs_repair fstrim mount umount truncate; do
+	mkfs.xfs xfs_repair fstrim mount umount truncate sync find md5sum; do
 	options+=(--bin "$p")
 done
 for f in "$here"/*.sh "$here"/../kselftest/{common,run_in_guest,filesystems}.sh; do
@@ -55,5 +58,5 @@ done
 environment=(SCALE="${SCALE:-1}" LIMIT="${LIMIT:-}" TARGET="${TARGET:-hedge}"
 	POINTS="$POINTS" SEED="${SEED:-1}" ${CACHED+CACHED="$CACHED"}
 	SECONDS_OF_LOAD="${SECONDS_OF_LOAD:-${long:+40}}" FILES="${long:+400}")
-"$top/tests/vm/run" --rig "$rig" "${options[@]}" --timeout $((300 + 15 * POINTS * $#)) -- \
+"$top/tests/vm/run" --rig "$rig" "${options[@]}" --timeout $((400 + 15 * POINTS)) -- \
 	env "${environment[@]}" bash /crash/run_in_guest.sh "$@"

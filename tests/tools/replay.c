@@ -6,6 +6,7 @@
  *   replay to N LOG TARGET           writes the entries 1..N to TARGET
  *   replay points TRACE COUNT DISK... [--seed N]
  *   replay crash TRACE POINT|- DISK... [--seed N] [--volatile]
+ *   replay sweep TRACE COUNT REGION LEG... LOG [--seed N] [--volatile]
  *   replay order TRACE REGION LEG... LOG [--volatile]
  *
  * A DISK is MAJOR:MINOR,LOG,BASE[,TARGET]: the number of the log-writes device,
@@ -45,9 +46,14 @@
  * that was answered ("flush"), or something between ("between"); between the
  * marks "begin" and "end" if there are.
  *
- * order judges the dirty log of a mirror at all crash points at once. REGION is in
- * sectors, the last disk is that of the log. A region must be dirty in all that
- * a crash may leave of the log
+ * sweep looks at COUNT points itself, which is much quicker than to assemble a
+ * mirror of each: wherever the log has a region as clean, the legs must be equal,
+ * for nobody would make them so. The last disk is that of the log, REGION is in sectors.
+ * Prints "points=N clean=N different=N", where clean and different count regions.
+ * Exit status 1 unless different is 0.
+ *
+ * order judges the dirty log of a mirror at all crash points at once. A region must
+ * be dirty in all that a crash may leave of the log
  *
  *   - from when a leg is given a write in it ("early" counts the others),
  *   - until each leg is certain to hold it ("unflushed").
@@ -523,8 +529,13 @@ static size_t thin(size_t *point, size_t nr, size_t wanted, uint64_t *random)
 	return kept;
 }
 
-/* Half of them after flushes, if there are as many. */
-static void print_points(size_t wanted)
+struct point {
+	size_t event;
+	const char *after;
+};
+
+/* Half of them after flushes, if there are as many. Returns how many there are. */
+static size_t choose_points(struct point *points, size_t wanted)
 {
 	size_t begin = find_mark("begin", 1), end = find_mark("end", trace.nr);
 	size_t *flush = calloc(trace.nr, sizeof(*flush)), nr_flush = 0;
@@ -547,11 +558,88 @@ static void print_points(size_t wanted)
 	nr_flush = thin(flush, nr_flush, (wanted + 1) / 2, &random);
 	nr_other = thin(other, nr_other, wanted - nr_flush, &random);
 	for (size_t i = 0; i < nr_flush; i++)
-		printf("%zu flush\n", flush[i]);
+		points[i] = (struct point){ flush[i], "flush" };
 	for (size_t i = 0; i < nr_other; i++)
-		printf("%zu between\n", other[i]);
+		points[nr_flush + i] = (struct point){ other[i], "between" };
 	free(flush);
 	free(other);
+	return nr_flush + nr_other;
+}
+
+static void print_points(size_t wanted)
+{
+	struct point *points = calloc(wanted, sizeof(*points));
+
+	if (!points)
+		die("memory for points");
+	wanted = choose_points(points, wanted);
+	for (size_t i = 0; i < wanted; i++)
+		printf("%zu %s\n", points[i].event, points[i].after);
+	free(points);
+}
+
+/* --- many crashes, judged by what the log says ------------------------------- */
+
+static uint64_t region_sectors, nr_regions;
+
+/* Whether this write of the log says that the region is clean. */
+static bool says_clean(const unsigned char *bits, uint64_t region)
+{
+	return bits[region / 8] >> (region % 8) & 1;
+}
+
+static bool legs_equal(char **image, const uint64_t *bytes, uint64_t region)
+{
+	uint64_t at = region * region_sectors * SECTOR;
+	uint64_t n = region_sectors * SECTOR;
+
+	if (at + n > bytes[0])
+		n = bytes[0] - at;
+	for (unsigned int i = 1; i + 1 < nr_disks; i++)
+		if (memcmp(image[0] + at, image[i] + at, n))
+			return false;
+	return true;
+}
+
+static void sweep_point(size_t point, uint64_t *clean, uint64_t *different)
+{
+	uint64_t bytes[MAX_DISKS];
+	const unsigned char *bits;
+	char *image[MAX_DISKS];
+
+	for (unsigned int i = 0; i < nr_disks; i++)
+		image[i] = crash_image(&disks[i], point, &bytes[i]);
+	nr_regions = (bytes[0] + region_sectors * SECTOR - 1) / (region_sectors * SECTOR);
+	bits = (unsigned char *)image[nr_disks - 1] + BITS_SECTOR * SECTOR;
+	for (uint64_t r = 0; r < nr_regions; r++) {
+		if (!says_clean(bits, r))
+			continue;
+		++*clean;
+		if (legs_equal(image, bytes, r))
+			continue;
+		if (++*different < 5)
+			fprintf(stderr, "crash at %zu: region %llu is clean,"
+				" and the legs differ\n", point,
+				(unsigned long long)r);
+	}
+	for (unsigned int i = 0; i < nr_disks; i++)
+		free(image[i]);
+}
+
+static bool sweep(size_t wanted)
+{
+	struct point *points = calloc(wanted, sizeof(*points));
+	uint64_t clean = 0, different = 0;
+
+	if (!points)
+		die("memory for points");
+	wanted = choose_points(points, wanted);
+	for (size_t i = 0; i < wanted; i++)
+		sweep_point(points[i].event, &clean, &different);
+	free(points);
+	printf("points=%zu clean=%llu different=%llu\n", wanted,
+	       (unsigned long long)clean, (unsigned long long)different);
+	return !different;
 }
 
 /* --- the order of log and legs ------------------------------------------- */
@@ -564,14 +652,7 @@ struct region {
 };
 
 static struct region *regions;
-static uint64_t region_sectors, nr_regions;
 static uint64_t early, unflushed, marked, cleaned, met, leg_writes, log_writes;
-
-/* Whether this write of the log says that the region is clean. */
-static bool says_clean(const unsigned char *bits, uint64_t region)
-{
-	return bits[region / 8] >> (region % 8) & 1;
-}
 
 /* The bits in a write of the log; it writes header and bits in one piece. */
 static unsigned char *log_bits(const struct disk *d, const struct op *op)
@@ -685,13 +766,31 @@ static int by_event(const void *a, const void *b)
 	return x->op->complete < y->op->complete ? -1 : 1;
 }
 
+static size_t certain_from(const struct disk *d, const struct op *op);
+
+/* A write that failed is made good by a later one over all of it. */
+static size_t made_good_from(const struct disk *d, const struct op *op)
+{
+	for (size_t i = (size_t)(op - d->op) + 1; i < d->nr; i++) {
+		const struct op *later = &d->op[i];
+
+		if (!later->failed && later->submit > op->complete &&
+		    later->sector <= op->sector &&
+		    later->sector + later->nr >= op->sector + op->nr)
+			return certain_from(d, later);
+	}
+	return NEVER;
+}
+
 /* When a write is certain: the first answer to a flush that came after its own. */
 static size_t certain_from(const struct disk *d, const struct op *op)
 {
 	size_t from = NEVER;
 
-	if (op->failed || op->complete == NEVER)
+	if (op->complete == NEVER)
 		return NEVER;
+	if (op->failed)
+		return made_good_from(d, op);
 	if (!cached || op->fua)
 		return op->complete;
 	for (size_t i = 0; i < d->nr_flushes; i++)
@@ -778,6 +877,7 @@ __attribute__((noreturn)) static void usage(void)
 		"       replay to N LOG TARGET\n"
 		"       replay points TRACE COUNT DISK... [--seed N]\n"
 		"       replay crash TRACE POINT|- DISK... [--seed N] [--volatile]\n"
+		"       replay sweep TRACE COUNT REGION-SECTORS LEG-DISK... LOG-DISK [--seed N] [--volatile]\n"
 		"       replay order TRACE REGION-SECTORS LEG-DISK... LOG-DISK [--volatile]\n"
 		"a DISK is MAJOR:MINOR,LOG,BASE[,TARGET]");
 }
@@ -799,7 +899,9 @@ int main(int argc, char **argv)
 	read_trace(&trace, argv[2]);
 	value = strcmp(argv[3], "-") ? number(argv[3]) : NEVER;
 	for (int i = 4; i < argc; i++) {
-		if (!strcmp(argv[i], "--volatile"))
+		if (i == 4 && !strcmp(argv[1], "sweep"))
+			region_sectors = number(argv[i]);
+		else if (!strcmp(argv[i], "--volatile"))
 			cached = true;
 		else if (!strcmp(argv[i], "--seed") && i + 1 < argc)
 			seed = number(argv[++i]);
@@ -812,6 +914,8 @@ int main(int argc, char **argv)
 		crashes();
 	else if (!strcmp(argv[1], "crash"))
 		crash(value);
+	else if (!strcmp(argv[1], "sweep") && nr_disks > 1 && region_sectors)
+		return !sweep(value);
 	else if (!strcmp(argv[1], "order") && nr_disks > 1 && value) {
 		region_sectors = value;
 		judge_order();
