@@ -5,7 +5,7 @@
 #
 #	run.sh [--long] [--keep DIR] [--hedge FILE.ko] [--rig fast|debug] [TEST...]
 #
-# The short pass looks at some 30 crash points, the long one at more than 500.
+# The short pass looks at some 25 crash points, the long one at more than 500.
 # Tests are raw, files, resync, out and order here, and filesystems of
 # ../kselftest, which needs programs that the others there do without. The modules
 # are taken as they were built. --keep brings back what the tests recorded.
@@ -33,7 +33,7 @@ if [ $# -eq 0 ]; then
 	"$here/selftest" | sed 's/^/    /'
 fi
 [ $# -gt 0 ] || set -- raw files resync out order
-: "${POINTS:=${long:+520}}" "${POINTS:=30}"
+: "${POINTS:=${long:+520}}" "${POINTS:=24}"
 
 options=(--mem 2048)
 [ -z "$keep" ] || options+=(--out "$keep")
