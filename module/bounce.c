@@ -72,6 +72,7 @@ static struct hedge_bounce *bounce_alloc(struct hedge *h, unsigned int order)
 	if (!b->data)
 		goto out_free;
 	b->order = order;
+	bio_init(&b->bio, NULL, &b->bvec, 1, 0);
 	return b;
 
 out_free:
@@ -124,7 +125,7 @@ static bool free_list_push(struct hedge *h, struct hedge_bounce *b)
  * @h: the target
  * @bytes: how much it is to hold, at most max_copy_kb
  *
- * Its bio is initialised, but for where it goes and what it reads.
+ * Its bio holds nothing, and is initialised when it is aimed at a leg.
  *
  * Context: any; never sleeps.
  *
@@ -137,8 +138,6 @@ struct hedge_bounce *hedge_bounce_get(struct hedge *h, unsigned int bytes)
 
 	if (!b)
 		b = bounce_alloc(h, order);
-	if (b)
-		bio_init(&b->bio, NULL, &b->bvec, 1, 0);
 	return b;
 }
 

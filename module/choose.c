@@ -36,6 +36,33 @@ static u32 weight(const struct hedge_conf *conf, unsigned int leg, bool hedge)
 	return hedge ? conf->leg[leg].hedge_weight : conf->leg[leg].weight;
 }
 
+/*
+ * What hedge_choose() answers when one copy is wanted, legs of equal weight are
+ * chosen by latency and none of them is to be avoided. That is most reads, which
+ * are spared the view.
+ */
+static u8 choose_plain(struct hedge *h, struct hedge_shard *shard, u32 among)
+{
+	unsigned int ties = 1;
+	u64 best_key = U64_MAX;
+	u8 best = 0;
+
+	for (; among; among &= among - 1) {
+		const struct hedge_leg *leg = &h->leg[__ffs(among)];
+		u64 present = atomic_read(&leg->inflight) +
+			      READ_ONCE(leg->queued);
+		u64 key = (present + 1) * max(READ_ONCE(leg->service_us), 1U);
+
+		if (key > best_key)
+			continue;
+		ties = key < best_key ? 1 : ties + 1;
+		if (ties == 1 || !hedge_random_below(&shard->random, ties))
+			best = leg->index;
+		best_key = key;
+	}
+	return best;
+}
+
 /**
  * hedge_choose_legs - choose legs for copies of a read
  * @h: the target
@@ -57,6 +84,11 @@ unsigned int hedge_choose_legs(struct hedge *h, const struct hedge_conf *conf,
 	struct hedge_view view;
 	unsigned int i;
 
+	if (conf->plain && copies == 1 && !hedge && among &&
+	    !(READ_ONCE(h->stalled) | READ_ONCE(h->sitting))) {
+		chosen[0] = choose_plain(h, shard, among);
+		return 1;
+	}
 	view.nr_legs = h->nr_legs;
 	view.usable = among;
 	view.avoid = READ_ONCE(h->stalled);

@@ -29,7 +29,7 @@ static u64 tau_ns(const struct hedge_conf *conf, unsigned int size,
 static void conf_derive(struct hedge *h, struct hedge_conf *conf)
 {
 	unsigned int size, i;
-	bool timed = false;
+	bool timed = false, even = true;
 
 	for (size = 0; size < HEDGE_NR_SIZES; size++) {
 		for (i = 0; i < h->nr_legs; i++) {
@@ -49,6 +49,12 @@ static void conf_derive(struct hedge *h, struct hedge_conf *conf)
 	conf->waits = conf->knobs.val[HEDGE_QUEUE_DEPTH] || conf->at_once;
 	conf->speculative = conf->knobs.val[HEDGE_COPIES] > 1 || timed ||
 			    conf->at_once || conf->probe || conf->rescue_ns;
+	conf->alone = !conf->speculative && !conf->waits && !conf->task &&
+		      conf->knobs.val[HEDGE_BALANCE] != HEDGE_BALANCE_LLW;
+	for (i = 0; i < h->nr_legs; i++)
+		even &= conf->leg[i].weight == HEDGE_WEIGHT_DEFAULT;
+	conf->plain = even && !conf->knobs.val[HEDGE_CHOICES] &&
+		      conf->knobs.val[HEDGE_BALANCE] == HEDGE_BALANCE_LATENCY;
 }
 
 /**

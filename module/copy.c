@@ -199,6 +199,7 @@ static void aim_direct(struct hedge_read *r, const struct hedge_leg *leg)
 
 /*
  * Prepares the bio of a started copy, which may have been to another leg before.
+ * Without a device bio_init() leaves the cgroup alone: it is that of the worker.
  * A bio loses its cgroup when it ends, and the parent may be gone, so the cgroup
  * is that of the read's submitter.
  */
@@ -211,19 +212,14 @@ static void copy_aim(struct hedge_copy *c, bool nowait)
 
 	nowait = nowait && c->leg->nowait;
 	c->nowait = nowait && !r->nowait;
+	bio_init(bio, NULL, &b->bvec, 1, r->opf | (nowait ? REQ_NOWAIT : 0));
 	bio->bi_bdev = c->leg->dev->bdev;
-	bio->bi_opf = r->opf | (nowait ? REQ_NOWAIT : 0);
-	bio->bi_flags = 0;
 	bio->bi_ioprio = c->probing ? hedge_probe_ioprio(r) : r->ioprio;
-	bio->bi_status = BLK_STS_OK;
 	bio->bi_iter.bi_sector = leg_sector(r, c->leg);
 	bio->bi_iter.bi_size = bytes;
-	bio->bi_iter.bi_idx = 0;
-	bio->bi_iter.bi_bvec_done = 0;
 	bio->bi_vcnt = 1;
 	bio->bi_private = c;
 	bio->bi_end_io = hedge_copy_endio;
-	atomic_set(&bio->__bi_remaining, 1);
 	bvec_set_page(&b->bvec, virt_to_page(b->data), bytes, 0);
 }
 
@@ -294,8 +290,9 @@ void hedge_copy_submit(struct hedge_copy *c)
 		submit_direct(r);
 		return;
 	}
-	copy_aim(c, false);
 	bio = &copy_bounce(c)->bio;
+	bio_uninit(bio);
+	copy_aim(c, false);
 	bio_associate_blkg_from_css(bio, r->css);
 	submit_bio_noacct(bio);
 }

@@ -283,6 +283,8 @@ struct hedge_job {
  * @decided: a probe has won, and its leg has the whole read
  * @direct: reads straight into the parent's pages: has just one copy ever and
  *          lives in the parent's per-bio data
+ * @alone: a direct read that began where reads get no other copies and do not
+ *         wait: see read.c for what of this it has
  * @nowait: the parent must not wait
  * @done: the parent was, or is being, ended
  * @abandoned: counted in hedge->abandoned
@@ -319,6 +321,7 @@ struct hedge_read {
 	bool probe_first;
 	bool decided;
 	bool direct;
+	bool alone;
 	bool nowait;
 	bool done;
 	bool abandoned;
@@ -414,6 +417,8 @@ struct hedge_leg_conf {
  * @speculative: whether a read can ever get more than one copy
  * @at_once: whether a read may get another copy as soon as it has started
  * @waits: whether arrivals need hedge->wait_lock: legs have slots, or @at_once
+ * @alone: whether reads get no other copies, do not wait and are not cut
+ * @plain: whether the leg of one copy is just that with the least latency key
  */
 struct hedge_conf {
 	struct rcu_head rcu;
@@ -428,6 +433,8 @@ struct hedge_conf {
 	bool speculative;
 	bool at_once;
 	bool waits;
+	bool alone;
+	bool plain;
 };
 
 /* What the recovery is doing: recover.c. */

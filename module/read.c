@@ -55,7 +55,7 @@ void hedge_read_init(struct hedge *h, struct hedge_read *r, struct bio *bio,
 	r->iter = bio->bi_iter;
 	r->css = NULL;
 	r->opf = REQ_OP_READ | (bio->bi_opf & COPY_FLAGS);
-	r->ioprio = bio_prio(bio);
+	r->ioprio = bio->bi_ioprio;
 	r->usable = usable;
 	r->on = 0;
 	r->out = 0;
@@ -67,6 +67,7 @@ void hedge_read_init(struct hedge *h, struct hedge_read *r, struct bio *bio,
 	r->probe = 0;
 	r->decided = false;
 	r->direct = false;
+	r->alone = false;
 	r->nowait = bio->bi_opf & REQ_NOWAIT;
 	r->done = false;
 	r->abandoned = false;
@@ -258,6 +259,103 @@ static bool arrive_home(struct hedge_read *r, const struct hedge_conf *conf,
 	return remapped;
 }
 
+/*
+ * A read that just goes to a leg. While it is out it is like any direct read for
+ * status and for the clock, should rescue_us be switched on; the rest of its
+ * state is filled in only if it fails.
+ */
+static void alone_start(struct hedge *h, const struct hedge_conf *conf,
+			struct bio *bio, u64 now)
+{
+	struct hedge_read *r = dm_per_bio_data(bio, sizeof(*r));
+	struct hedge_shard *shard = raw_cpu_ptr(h->shards);
+	struct hedge_copy *c = &r->first;
+	struct hedge_leg *leg;
+	unsigned long flags;
+	u8 chosen = 0;
+
+	r->hedge = h;
+	r->shard = shard;
+	r->arrival_ns = now;
+	r->tau_at = 0;
+	r->rescue_at = 0;
+	timerqueue_init(&r->clock);
+	r->iter = bio->bi_iter;
+	r->usable = hedge_sync_usable(h, bio->bi_iter.bi_sector);
+	r->direct = true;
+	r->alone = true;
+	c->read = r;
+	c->started_ns = now;
+	c->probing = false;
+	c->work_us = 0;
+
+	spin_lock_irqsave(&shard->lock, flags);
+	r->id = shard->next_id++;
+	hedge_choose_legs(h, conf, shard, r->usable, 1, false, &chosen);
+	leg = &h->leg[chosen];
+	c->leg = leg;
+	r->out = BIT(chosen);
+	list_add_tail(&c->out, &shard->out[chosen]);
+	spin_unlock_irqrestore(&shard->lock, flags);
+
+	c->depth = hedge_depth_index(atomic_inc_return(&leg->inflight));
+	hedge_count(h, HEDGE_COPIES_STARTED);
+	this_cpu_inc(leg->stats->reads);
+	trace_hedge_read(r->id, r->iter.bi_sector, r->iter.bi_size, now, true);
+	trace_hedge_start(r->id, chosen, r->iter.bi_sector, r->iter.bi_size, 0,
+			  HEDGE_ARRIVAL);
+	bio_set_dev(bio, leg->dev->bdev);
+	bio->bi_iter.bi_sector = leg->offset +
+				 dm_target_offset(h->ti, bio->bi_iter.bi_sector);
+}
+
+/*
+ * A read that was alone has failed: makes it the ordinary direct read that it
+ * would have been, for the other legs to be tried. Caller holds the home's lock.
+ */
+static void alone_failed(struct hedge *h, struct hedge_read *r, struct bio *bio)
+{
+	struct hedge_shard *shard = r->shard;
+	struct bvec_iter iter = r->iter;
+	u8 out = r->out;
+
+	hedge_clock_cancel(r);
+	hedge_read_init(h, r, bio, r->usable, r->arrival_ns);
+	r->shard = shard;
+	r->iter = iter;
+	r->out = out;
+	r->on = out;
+	r->starts = 1;
+	r->direct = true;
+	r->first.state = HEDGE_COPY_STARTED;
+}
+
+/*
+ * The end of a read that was alone; false if it goes on as a direct one. Until
+ * this has returned device-mapper holds the target.
+ */
+static bool alone_end(struct hedge *h, struct hedge_read *r, struct bio *bio,
+		      blk_status_t status)
+{
+	struct hedge_shard *shard = r->shard;
+	unsigned long flags;
+
+	spin_lock_irqsave(&shard->lock, flags);
+	if (likely(!status)) {
+		list_del(&r->first.out);
+		hedge_clock_cancel(r);
+	} else {
+		alone_failed(h, r, bio);
+	}
+	spin_unlock_irqrestore(&shard->lock, flags);
+	if (unlikely(status))
+		return false;
+	hedge_copy_ended(&r->first, status);
+	if (unlikely(READ_ONCE(h->waiting)))
+		hedge_wait_dispatch(h);
+	return true;
+}
+
 /**
  * hedge_read_arrive - choose legs for a new read, and start or queue its copies
  * @r: the read
@@ -312,9 +410,9 @@ void hedge_read_submit(struct hedge_sends *sends)
  */
 int hedge_read_map(struct hedge *h, struct bio *bio)
 {
-	struct hedge_sends sends = { .nr = 0 };
 	struct hedge_bounce *tasks = NULL;
 	const struct hedge_conf *conf;
+	struct hedge_sends sends;
 	bool copyable, remapped = false;
 	struct hedge_read *r;
 	u64 now = ktime_get_ns();
@@ -323,8 +421,14 @@ int hedge_read_map(struct hedge *h, struct bio *bio)
 	conf = rcu_dereference(h->conf);
 	if (unlikely(conf->task && bio->bi_iter.bi_size > conf->task))
 		tasks = hedge_task_cut(h, conf, bio, now);
+	sends.nr = 0;
 	if (likely(!tasks)) {
 		hedge_count(h, HEDGE_READS);
+		if (conf->alone && !READ_ONCE(h->partial)) {
+			alone_start(h, conf, bio, now);
+			rcu_read_unlock();
+			return DM_MAPIO_REMAPPED;
+		}
 		r = read_new(h, conf, bio, now, &copyable);
 		remapped = hedge_read_arrive(r, conf, copyable, &sends);
 	}
@@ -580,7 +684,7 @@ int hedge_read_direct_end(struct hedge *h, struct bio *bio, blk_status_t *error)
 	unsigned long flags;
 	bool alone;
 
-	if (!r->direct)
+	if (!r->direct || (r->alone && alone_end(h, r, bio, *error)))
 		return DM_ENDIO_DONE;
 	rcu_read_lock();
 	hedge_copy_ended(c, *error);
