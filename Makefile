@@ -31,6 +31,7 @@ help:
 	@echo 'make check           all quick tests'
 	@echo 'make figures         the figures of Documentation/theory.rst, about 15 minutes'
 	@echo 'make check-debug     the kernel tests on a kernel full of checks'
+	@echo 'make check-matrix    the module built for, and tested on, several kernels'
 	@echo 'make shell           a shell in a virtual machine with the module'
 	@echo 'make deps            only install'
 	@echo 'make clean           remove what was built'
@@ -119,6 +120,9 @@ figures: deps
 check-debug: built
 	tests/kselftest/run.sh --rig debug
 
+check-matrix: built
+	tests/matrix
+
 shell: built
 	tests/vm/shell
 
@@ -132,4 +136,4 @@ clean:
 
 .PHONY: all help module userspace install install-boot install-units install-hooks \
 	install-source dkms-install packages deps built demo bench check figures check-debug \
-	shell clean
+	check-matrix shell clean

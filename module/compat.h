@@ -54,8 +54,11 @@ static inline void hedge_css_put(struct cgroup_subsys_state *css)
 }
 #endif
 
-/* dm_io() got an I/O priority. */
-#ifdef HAVE_DM_IO_PRIORITY
+/* dm_io() got an I/O priority, then a mask of what regions do not support. */
+#ifdef HAVE_DM_IO_UNSUPPORTED
+#define hedge_dm_io(req, nr, where, error) \
+	dm_io(req, nr, where, error, NULL, IOPRIO_DEFAULT)
+#elif defined(HAVE_DM_IO_PRIORITY)
 #define hedge_dm_io(req, nr, where, error) \
 	dm_io(req, nr, where, error, IOPRIO_DEFAULT)
 #else
