@@ -8,10 +8,11 @@
 # The short pass looks at some 25 crash points, the long one at more than 500.
 # Tests are raw, files, resync, out and order here, and filesystems of
 # ../kselftest, which needs programs that the others there do without. The modules
-# are taken as they were built. --keep brings back what the tests recorded.
-# Environment: TARGET=mirror judges dm-mirror instead; CACHED, see disks.sh; POINTS
-# is the number of crash points in all, SEED another choice of everything, KLOG a
-# file for the guest's kernel log, LIMIT the seconds for each test.
+# are taken as they were built. --keep brings back what the tests recorded, through
+# a serial port, which takes minutes: name one test. Environment: TARGET=mirror
+# judges dm-mirror instead; CACHED, see disks.sh; POINTS is the number of crash
+# points in all, SEED another choice of everything, KLOG a file for the guest's
+# kernel log, LIMIT the seconds for each test.
 
 set -euo pipefail
 
@@ -24,7 +25,7 @@ while [ $# -gt 0 ]; do
 	--rig) rig=$2; shift 2 ;;
 	--hedge) hedge=$2; shift 2 ;;
 	--keep) keep=$2; shift 2 ;;
-	-*) sed -n '3,16s/^# \{0,1\}//p' "$0" >&2; exit 2 ;;
+	-*) sed -n '3,17s/^# \{0,1\}//p' "$0" >&2; exit 2 ;;
 	*) break ;;
 	esac
 done
