@@ -185,11 +185,15 @@ static sector_t leg_sector(const struct hedge_read *r,
 	return leg->offset + dm_target_offset(r->hedge->ti, r->iter.bi_sector);
 }
 
-/* Points the parent's own bio at a leg; it may have been to another before. */
+/*
+ * Points the parent's own bio at a leg; it may have been to another before. If
+ * it was merged into a request there, it still points at the next bio of that.
+ */
 static void aim_direct(struct hedge_read *r, const struct hedge_leg *leg)
 {
 	struct bio *bio = r->parent;
 
+	bio->bi_next = NULL;
 	bio_set_dev(bio, leg->dev->bdev);
 	bio->bi_iter = r->iter;
 	bio->bi_iter.bi_sector = leg_sector(r, leg);
