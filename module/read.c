@@ -162,7 +162,8 @@ static void probe_shunned(struct hedge_read *r, const struct hedge_conf *conf,
 		struct hedge_leg *leg = &h->leg[i];
 		u64 probed = READ_ONCE(leg->probed_ns);
 
-		if (r->arrival_ns - probed < NSEC_PER_SEC ||
+		/* Another CPU's read may have come later, and been first. */
+		if ((s64)(r->arrival_ns - probed) < NSEC_PER_SEC ||
 		    !hedge_leg_has_slot(conf, leg))
 			continue;
 		if (cmpxchg64(&leg->probed_ns, probed, r->arrival_ns) == probed)
