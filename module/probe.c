@@ -98,4 +98,7 @@ void hedge_probe_go_on(struct hedge_copy *c)
 	spin_unlock(&r->shard->lock);
 	spin_unlock_irqrestore(&h->wait_lock, flags);
 	hedge_leg_send(c->leg, c);
+	/* Others may have waited for what does not wait any more. */
+	if (unlikely(READ_ONCE(h->waiting)))
+		hedge_wait_dispatch(h);
 }

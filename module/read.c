@@ -565,9 +565,9 @@ static enum outcome retry(struct hedge_copy *c)
 }
 
 /*
- * Ends the parent of a read that was won. Everything of the read that is not
- * still in use elsewhere is given back first: the parent's end may be the end of
- * the target.
+ * Ends the parent of a read that was won, and of which nothing waits any longer.
+ * Everything of the read that is not still in use elsewhere is given back first:
+ * the parent's end may be the end of the target.
  */
 static void win(struct hedge_copy *c, blk_status_t status, bool alone, u64 now)
 {
@@ -583,12 +583,10 @@ static void win(struct hedge_copy *c, blk_status_t status, bool alone, u64 now)
 		copy_data(r, hedge_copy_data(c));
 	if (unlikely(r->failed) && !status)
 		hedge_recover_repair(r);
-	if (alone) {
+	if (alone)
 		hedge_copy_free(c);
-	} else {
-		hedge_wait_forget(r);
+	else
 		hedge_copy_put(c);
-	}
 	if (job && !hedge_task_done(job, &status))
 		return;
 	parent->bi_status = status;
@@ -647,11 +645,16 @@ void hedge_copy_endio(struct bio *bio)
 	}
 	now = hedge_copy_ended(c, status);
 	note_error(c, status);
+	/* First: some reads are hedged only while nothing else waits. */
+	if (outcome == WON && !alone)
+		hedge_wait_forget(r);
 	if (unlikely(READ_ONCE(h->waiting)))
 		hedge_wait_dispatch(h);
 	if (outcome == RETRY) {
 		outcome = retry(c);
 		alone = false;
+		if (outcome == WON)
+			hedge_wait_forget(r);
 	}
 	if (outcome == RETRY)
 		goto out;
