@@ -225,9 +225,13 @@ static void arrive(struct hedge_read *r, const struct hedge_conf *conf,
 	/* A start cancels what was queued before, and what is still to come. */
 	for (i = 0; i < nr && !(once && r->starts); i++)
 		arrive_on(r, &h->leg[chosen[i]], conf, HEDGE_ARRIVAL, send);
+	/*
+	 * A copy is queued although its leg was free if a read under settings
+	 * without slots has just taken the slot; that copy needs no leg any more.
+	 */
 	if (once && r->starts)
 		hedge_wait_cancel(r);
-	else if (shared && r->starts < r->wanted)
+	else if (shared && r->starts < r->wanted && !r->queued)
 		hedge_order_add(r, conf);
 	if (shunned && !r->direct && send->nr)
 		probe_shunned(r, conf, shunned & ~r->on, send);

@@ -206,6 +206,21 @@ void hedge_wait_forget(struct hedge_read *r)
 	spin_unlock_irqrestore(&h->wait_lock, flags);
 }
 
+/*
+ * Starts a copy that was queued, or queues it again if its leg has no slot. Its
+ * start cancels the others if that is the policy. Caller has another reference.
+ */
+static bool place_again(struct hedge_copy *c, struct hedge_leg *leg,
+			const struct hedge_conf *conf, u64 now)
+{
+	if (!hedge_wait_place(c, leg, conf, now))
+		return false;
+	if (conf->knobs.val[HEDGE_CANCEL] == HEDGE_CANCEL_START &&
+	    c->state == HEDGE_COPY_STARTED)
+		hedge_wait_cancel(c->read);
+	return true;
+}
+
 /* Moves a queued copy to another leg. */
 static bool move(struct hedge_copy *c, struct hedge_leg *leg,
 		 const struct hedge_conf *conf, u64 now)
@@ -217,7 +232,7 @@ static bool move(struct hedge_copy *c, struct hedge_leg *leg,
 	hedge_count(h, HEDGE_MOVED);
 	trace_hedge_reissue(c->read->id, leg->index, c->read->iter.bi_sector,
 			    c->read->iter.bi_size, now - c->read->arrival_ns);
-	return hedge_wait_place(c, leg, conf, now);
+	return place_again(c, leg, conf, now);
 }
 
 /*
@@ -280,25 +295,20 @@ static void serve_first(struct hedge_leg *leg, const struct hedge_conf *conf,
 {
 	struct hedge_copy *c = list_first_entry(&leg->queue, struct hedge_copy,
 						list);
-	u32 cancel = conf->knobs.val[HEDGE_CANCEL];
 	struct hedge_read *r = c->read;
 	bool direct = r->direct;
 
 	spin_lock(&r->shard->lock);
 	if (!direct)
 		r->refs++;
-	if (r->done && cancel != HEDGE_CANCEL_NONE) {
+	if (r->done && conf->knobs.val[HEDGE_CANCEL] != HEDGE_CANCEL_NONE) {
 		hedge_wait_cancel(r);
 	} else {
 		dequeue(c);
-		if (!hedge_wait_place(c, leg, conf, now)) {
+		if (!place_again(c, leg, conf, now))
 			drop_unpaid(c, conf);
-		} else {
-			if (cancel == HEDGE_CANCEL_START)
-				hedge_wait_cancel(r);
-			if (conf->at_once)
-				hedge_wait_at_once(r, conf);
-		}
+		else if (conf->at_once)
+			hedge_wait_at_once(r, conf);
 	}
 	spin_unlock(&r->shard->lock);
 	if (!direct)
