@@ -270,7 +270,7 @@ struct hedge_job {
  *       was sent from map
  * @opf: operation and flags of its copies
  * @ioprio: their priority
- * @usable: legs that may serve it
+ * @usable: legs that may serve it, as of when it was last looked at
  * @on: legs that have, had or wait for a copy of it
  * @out: legs that have a started one
  * @failed: legs on which it failed

@@ -252,6 +252,16 @@ static void drop_unpaid(struct hedge_copy *c, const struct hedge_conf *conf)
 	hedge_copy_discard(c);
 }
 
+/*
+ * Legs that may serve a read that has waited: since it arrived some may have gone
+ * out, others have become full. Caller holds the home's lock.
+ */
+static u32 usable_now(struct hedge_read *r)
+{
+	r->usable = hedge_sync_usable(r->hedge, r->iter.bi_sector);
+	return r->usable;
+}
+
 /* Legs that serve new copies only as a last resort. */
 static u32 shunned(const struct hedge *h)
 {
@@ -273,7 +283,7 @@ static void evacuate(struct hedge_leg *leg, const struct hedge_conf *conf,
 		u8 chosen;
 
 		spin_lock(&r->shard->lock);
-		among = r->usable & ~r->on & others;
+		among = usable_now(r) & ~r->on & others;
 		if (among && !r->done) {
 			r->refs++;
 			hedge_choose_legs(h, conf, r->shard, among, 1, false,
@@ -345,17 +355,17 @@ static void start_task(struct hedge_read *r, u32 among,
  */
 static bool serve_task(struct hedge *h, const struct hedge_conf *conf, u64 now)
 {
-	u32 live = READ_ONCE(h->live), among;
 	struct hedge_read *r;
+	u32 among;
 
-	if (!hedge_free_legs(h, conf, live))
+	if (!hedge_free_legs(h, conf, READ_ONCE(h->live)))
 		return false;
 	for (r = hedge_order_first(h); r; r = hedge_order_next(r)) {
 		struct hedge_shard *shard = r->shard;
 		bool starts;
 
 		spin_lock(&shard->lock);
-		among = hedge_free_legs(h, conf, r->usable & live) & ~r->on;
+		among = hedge_free_legs(h, conf, usable_now(r)) & ~r->on;
 		starts = !r->done && among;
 		if (starts)
 			start_task(r, among, conf, now);
@@ -387,7 +397,7 @@ static enum hedge_result hedge(struct hedge_read *r,
 			       const struct hedge_conf *conf, u64 now)
 {
 	struct hedge *h = r->hedge;
-	u32 among = r->usable & READ_ONCE(h->live) & ~r->on;
+	u32 among = usable_now(r) & ~r->on;
 	struct hedge_copy *c;
 	u8 chosen;
 
@@ -532,7 +542,7 @@ void hedge_wait_dispatch(struct hedge *h)
 static bool rescue(struct hedge_read *r, const struct hedge_conf *conf, u64 now)
 {
 	struct hedge *h = r->hedge;
-	u32 among = r->usable & ~r->on & ~shunned(h);
+	u32 among = usable_now(r) & ~r->on & ~shunned(h);
 	struct hedge_copy *c;
 	u8 chosen;
 
