@@ -158,7 +158,8 @@ static void not_known(void)
 {
 	static const struct { unsigned int at; u8 value; } wrong[] = {
 		{ 8, 2 }, { 68, 3 }, { 69, 1 }, { 69, 9 }, { 70, 3 }, { 71, 8 },
-		{ 72, 2 }, { 73, 8 }, { 73, 4 }, { 74, 1 }, { 79, 1 }, { 151, 1 }, { 408, 1 }, { 4095, 1 },
+		{ 72, 2 }, { 73, 8 }, { 73, 4 }, { 74, 1 }, { 79, 1 },
+		{ 151, 1 }, { 408, 1 }, { 4095, 1 },
 	};
 	struct hedge_label label = label_of(3, 2, 5, 1);
 	struct hedge_label_found found;
