@@ -48,6 +48,7 @@
 #define DM_MSG_PREFIX "hedge"
 
 struct hedge;
+struct hedge_labels;
 struct hedge_read;
 
 /* Counters of a target, one set a CPU; the names are in stats.c. */
@@ -98,7 +99,7 @@ enum hedge_health {
  * struct hedge_leg - a replica
  * @hedge: the target
  * @index: position in the table
- * @dev: the device
+ * @dev: the device, NULL if it is missing
  * @offset: where the data begins on it, in sectors
  * @nowait: whether its driver takes REQ_NOWAIT
  * @health: bit for each enum hedge_health that happened
@@ -523,6 +524,8 @@ struct hedge_check {
  * struct hedge - a target
  * @ti: the device-mapper target
  * @log: the dirty log
+ * @log_dev: its device, NULL if it is in memory
+ * @labels: of the legs, NULL if they have none (label.c)
  * @region_size: of the log, in sectors
  * @nr_regions: of the log
  * @region_shift: its logarithm
@@ -534,6 +537,7 @@ struct hedge_check {
  * @log_failed: the log could not be written
  * @handle_errors: the feature of that name
  * @keep_log: likewise
+ * @force: likewise
  * @nr_legs: how many legs
  * @live: bit for each leg that is not out (changed by the region worker, under
  *        @wait_lock)
@@ -597,6 +601,8 @@ struct hedge_check {
 struct hedge {
 	struct dm_target *ti;
 	struct dm_dirty_log *log;
+	struct dm_dev *log_dev;
+	struct hedge_labels *labels;
 	sector_t region_size;
 	region_t nr_regions;
 	unsigned int region_shift;
@@ -608,6 +614,7 @@ struct hedge {
 	bool log_failed;
 	bool handle_errors;
 	bool keep_log;
+	bool force;
 
 	unsigned int nr_legs;
 	unsigned long live;
@@ -707,6 +714,12 @@ static inline u64 hedge_tau(const struct hedge_conf *conf,
 static inline bool hedge_is_first_task(const struct hedge_read *r)
 {
 	return !r->job || r->iter.bi_sector == r->parent->bi_iter.bi_sector;
+}
+
+/* What to call a leg, which may be missing, in messages and in the status. */
+static inline const char *hedge_leg_name(const struct hedge_leg *leg)
+{
+	return leg->dev ? leg->dev->name : "-";
 }
 
 /* table.c: the table line. */
@@ -844,6 +857,8 @@ void hedge_leg_add_work(struct hedge_copy *c, const struct hedge_conf *conf);
 void hedge_leg_drop_work(struct hedge_copy *c, u64 ns);
 void hedge_leg_sit(struct hedge *h, unsigned long sitting);
 void hedge_leg_register(struct hedge *h, bool there);
+bool hedge_leg_label_clashes(struct hedge *h);
+bool hedge_leg_had_no_label(const struct hedge_leg *leg);
 void hedge_leg_took(struct hedge_leg *leg, unsigned int depth,
 		    unsigned int bytes, u64 ns);
 void hedge_leg_changed(struct hedge_leg *leg);
@@ -861,6 +876,7 @@ void hedge_write_regions(struct hedge *h, struct bio *bio, region_t *first,
 void hedge_write_send(struct hedge *h, struct bio *bio);
 void hedge_write_ended(struct hedge *h, struct bio *bio);
 void hedge_write_log_failed(struct hedge *h, struct bio *bio);
+void hedge_write_refuse(struct hedge *h, struct bio *bio);
 void hedge_write_release(struct hedge *h);
 void hedge_write_unhold(struct hedge *h);
 void hedge_write_unrelease(struct hedge *h);
@@ -891,13 +907,34 @@ u32 hedge_sync_usable(struct hedge *h, sector_t sector);
 u32 hedge_sync_targets(struct hedge *h, region_t first, region_t nr);
 bool hedge_sync_out(struct hedge_leg *leg, enum hedge_health why);
 void hedge_sync_opened(struct hedge *h, region_t region);
+bool hedge_sync_missed_live(struct hedge *h, region_t region);
 void hedge_sync_diverged(struct hedge *h, region_t first, region_t nr);
 void hedge_sync_unflushed(struct hedge *h);
 void hedge_sync_copied(struct hedge *h, region_t region, unsigned long legs);
 void hedge_sync_complete(struct hedge *h);
-void hedge_sync_record(struct hedge *h);
+int hedge_sync_record(struct hedge *h);
 int hedge_sync_request(struct hedge *h, unsigned int leg, bool fail);
 void hedge_sync_requests(struct hedge *h);
+
+/* label.c: what each leg says about the set that it belongs to. */
+int hedge_label_enable(struct hedge *h, const char *uuid);
+void hedge_label_exit(struct hedge *h);
+unsigned int hedge_label_print(const struct hedge *h, char *buf,
+			       unsigned int size);
+bool hedge_label_overlaps(const struct hedge_leg *label,
+			  const struct hedge_leg *leg);
+bool hedge_label_has_room(const struct hedge_leg *leg);
+bool hedge_label_log_has_room(const struct hedge *h);
+int hedge_label_present(struct hedge_leg *leg);
+int hedge_label_load(struct hedge *h);
+void hedge_label_fix_log(struct hedge *h);
+bool hedge_label_equal(const struct hedge *h);
+unsigned long hedge_label_told(const struct hedge *h);
+bool hedge_label_due(const struct hedge *h);
+void hedge_label_open(struct hedge *h);
+int hedge_label_record(struct hedge *h);
+int hedge_label_write(struct hedge *h, bool open);
+int hedge_label_spoil_leg(struct hedge_leg *leg);
 
 /* recover.c: copying what legs miss; rewriting what they cannot read. */
 int hedge_recover_init(struct hedge *h);

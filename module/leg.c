@@ -118,7 +118,7 @@ void hedge_leg_event(struct work_struct *work)
 			continue;
 		snprintf(number, sizeof(number), "DM_HEDGE_LEG=%u", i);
 		snprintf(device, sizeof(device), "DM_HEDGE_DEVICE=%s",
-			 leg->dev->name);
+			 hedge_leg_name(leg));
 		snprintf(state, sizeof(state), "DM_HEDGE_STATE=%c%s%s",
 			 hedge_leg_health_char(leg),
 			 READ_ONCE(h->stalled) & BIT(i) ? " stalled" : "",
@@ -443,6 +443,74 @@ struct hedge *hedge_leg_predecessor(struct hedge *h)
 	return found;
 }
 
+static bool labels_clash(const struct hedge *a, const struct hedge *b)
+{
+	unsigned int i, j;
+
+	for (i = 0; i < a->nr_legs; i++)
+		for (j = 0; j < b->nr_legs; j++)
+			if (hedge_label_overlaps(&a->leg[i], &b->leg[j]) ||
+			    hedge_label_overlaps(&b->leg[j], &a->leg[i]))
+				return true;
+	return false;
+}
+
+static bool same_device(const struct hedge *a, const struct hedge *b)
+{
+	return dm_table_get_md(a->ti->table) == dm_table_get_md(b->ti->table);
+}
+
+/**
+ * hedge_leg_label_clashes - whether a label lies where a leg is, of any target
+ * @h: the target, not yet registered
+ *
+ * The table that this one is to replace does not count.
+ *
+ * Context: process. May sleep.
+ */
+bool hedge_leg_label_clashes(struct hedge *h)
+{
+	bool clash = labels_clash(h, h);
+	struct hedge *other;
+
+	mutex_lock(&targets_mutex);
+	list_for_each_entry(other, &targets, targets)
+		if (other->ti->table == h->ti->table || !same_device(other, h))
+			clash |= labels_clash(h, other);
+	mutex_unlock(&targets_mutex);
+	return clash;
+}
+
+/**
+ * hedge_leg_had_no_label - whether a leg is known to have no label
+ * @leg: the leg
+ *
+ * It is if a table of the same device uses it without. It may be stuck, and must
+ * not be read then just because the table is changed.
+ *
+ * Context: process. May sleep.
+ */
+bool hedge_leg_had_no_label(const struct hedge_leg *leg)
+{
+	const struct hedge *h = leg->hedge;
+	bool known = false;
+	struct hedge *old;
+	unsigned int i;
+
+	mutex_lock(&targets_mutex);
+	list_for_each_entry(old, &targets, targets) {
+		if (old->labels || old->ti->len != h->ti->len ||
+		    !same_device(old, h))
+			continue;
+		for (i = 0; i < old->nr_legs; i++)
+			known |= old->leg[i].offset == leg->offset &&
+				 old->leg[i].dev->bdev->bd_dev ==
+				 leg->dev->bdev->bd_dev;
+	}
+	mutex_unlock(&targets_mutex);
+	return known;
+}
+
 /**
  * hedge_leg_register - let later tables find this target
  * @h: the target
@@ -475,7 +543,7 @@ int hedge_leg_init(struct hedge *h, unsigned int index)
 
 	leg->hedge = h;
 	leg->index = index;
-	leg->nowait = bdev_nowait(leg->dev->bdev);
+	leg->nowait = leg->dev && bdev_nowait(leg->dev->bdev);
 	leg->auto_depth = 1;
 	spin_lock_init(&leg->todo_lock);
 	INIT_LIST_HEAD(&leg->todo);

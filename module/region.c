@@ -323,7 +323,9 @@ static void open_wanted(struct hedge *h)
 	if (mark_clean(h, region, 1) && flush_log(h))
 		return;
 	hedge_sync_opened(h, region);
-	hedge_sync_record(h);
+	hedge_label_open(h);
+	if (hedge_sync_record(h))
+		return;
 	atomic_set(&h->region[region], REGION_OPEN | REGION_RECENT);
 }
 
@@ -332,8 +334,8 @@ static void open_deferred(struct hedge *h)
 {
 	struct bio_list deferred = take(h, &h->deferred);
 	struct bio_list ready = BIO_EMPTY_LIST;
+	bool marked = false, no_label;
 	region_t first, nr, region;
-	bool marked = false;
 	struct bio *bio;
 	int r = 0;
 
@@ -350,8 +352,13 @@ static void open_deferred(struct hedge *h)
 		return;
 	if (marked)
 		r = flush_log(h);
-	hedge_sync_record(h);
+	hedge_label_open(h);
+	no_label = hedge_sync_record(h);
 	while ((bio = bio_list_pop(&ready))) {
+		if (no_label) {
+			hedge_write_refuse(h, bio);
+			continue;
+		}
 		/* Without handle_errors writes go on, as dm-mirror has it. */
 		if (r && h->handle_errors) {
 			hedge_write_log_failed(h, bio);
@@ -386,7 +393,10 @@ int hedge_region_close(struct hedge *h, region_t region)
 			return r;
 		hedge_sync_opened(h, region);
 	}
-	hedge_sync_record(h);
+	hedge_label_open(h);
+	r = hedge_sync_record(h);
+	if (r)
+		return r;
 	region_set_state(h, region, REGION_CLOSED);
 	return 0;
 }
@@ -501,7 +511,11 @@ void hedge_region_exit(struct hedge *h)
 	kvfree(h->open);
 }
 
-/* Takes over from the log, and from the old table, what is dirty. */
+/*
+ * Takes over from the log, and from the old table, what is dirty. What only legs
+ * miss that are out and have labels stays clean in the log: it has to tell what was
+ * written since they went out, and the labels tell whether it can.
+ */
 static void regions_load(struct hedge *h)
 {
 	region_t region;
@@ -509,8 +523,10 @@ static void regions_load(struct hedge *h)
 	hedge_sync_start(h);
 	for (region = 0; region < h->nr_regions; region++) {
 		cond_resched();
-		if (in_sync(h, region) && !test_bit(region, h->open) &&
-		    h->log->type->is_clean(h->log, region) == 1)
+		if (h->log->type->is_clean(h->log, region) == 1 &&
+		    !test_bit(region, h->open) &&
+		    (in_sync(h, region) ||
+		     (h->labels && !hedge_sync_missed_live(h, region))))
 			continue;
 		mark(h, region);
 		hedge_sync_opened(h, region);
@@ -531,11 +547,12 @@ static void regions_load(struct hedge *h)
 int hedge_region_start(struct hedge *h)
 {
 	const char *name = dm_table_device_name(h->ti->table);
-	int r;
+	int r, refused;
 
 	if (h->log_read)
 		return 0;
-	r = hedge_sync_inherit(h);
+	refused = hedge_label_load(h);
+	r = hedge_sync_inherit(h) ?: refused;
 	if (r)
 		return r;
 	r = h->log->type->resume(h->log);
@@ -543,6 +560,7 @@ int hedge_region_start(struct hedge *h)
 		DMERR("%s: the dirty log cannot be used: error %d", name, r);
 		return r;
 	}
+	hedge_label_fix_log(h);
 	regions_load(h);
 	r = h->log->type->flush(h->log);
 	if (r) {
@@ -571,6 +589,7 @@ void hedge_region_stop(struct hedge *h)
 	if (h->log->type->postsuspend && h->log->type->postsuspend(h->log))
 		DMWARN("%s: the dirty log cannot be written",
 		       dm_table_device_name(h->ti->table));
+	hedge_label_write(h, false);
 	if (!bitmap_empty(h->open, h->nr_regions))
 		DMWARN("%s: the legs may differ: the log stays marked",
 		       dm_table_device_name(h->ti->table));

@@ -68,7 +68,7 @@ static unsigned int status_info(struct hedge *h, char *result,
 
 	DMEMIT("%u ", h->nr_legs);
 	for (i = 0; i < h->nr_legs; i++) {
-		DMEMIT("%s ", h->leg[i].dev->name);
+		DMEMIT("%s ", hedge_leg_name(&h->leg[i]));
 		health[i] = hedge_leg_health_char(&h->leg[i]);
 	}
 	health[i] = '\0';
@@ -107,7 +107,7 @@ static unsigned int status_ima(struct hedge *h, char *result,
 	DMEMIT(",nr_mirrors=%u", h->nr_legs);
 	for (i = 0; i < h->nr_legs; i++)
 		DMEMIT(",mirror_device_%u=%s,mirror_device_%u_status=%c",
-		       i, h->leg[i].dev->name, i,
+		       i, hedge_leg_name(&h->leg[i]), i,
 		       hedge_leg_health_char(&h->leg[i]));
 	DMEMIT(",handle_errors=%c,keep_log=%c", h->handle_errors ? 'y' : 'n',
 	       h->keep_log ? 'y' : 'n');

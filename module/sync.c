@@ -61,6 +61,24 @@ static bool missed_by_any(struct hedge *h, region_t region)
 	return false;
 }
 
+/**
+ * hedge_sync_missed_live - whether a leg that is not out misses a region
+ * @h: the target
+ * @region: the region
+ *
+ * Context: the region worker, or before the target gets I/O.
+ */
+bool hedge_sync_missed_live(struct hedge *h, region_t region)
+{
+	unsigned long live = h->live;
+	unsigned int i;
+
+	for_each_set_bit(i, &live, h->nr_legs)
+		if (test_bit(region, h->leg[i].missed))
+			return true;
+	return false;
+}
+
 /* Has the log count a region as in sync if no leg misses it. */
 static void tell_log(struct hedge *h, region_t region)
 {
@@ -265,13 +283,22 @@ void hedge_sync_unflushed(struct hedge *h)
  * it lacks is acknowledged against the record.
  *
  * Context: the region worker. May sleep.
+ *
+ * Return: 0, or a negative error: then nothing may be acknowledged that a leg on
+ * record lacks.
  */
-void hedge_sync_record(struct hedge *h)
+int hedge_sync_record(struct hedge *h)
 {
-	if (likely(h->vouched == full_legs(h)))
-		return;
+	int r;
+
+	if (likely(h->vouched == full_legs(h) && !hedge_label_due(h)))
+		return 0;
 	WRITE_ONCE(h->vouched, h->vouched | full_legs(h));
+	r = hedge_label_record(h);
+	if (r)
+		return r;
 	WRITE_ONCE(h->vouched, full_legs(h));
+	return 0;
 }
 
 /**
@@ -291,7 +318,12 @@ void hedge_sync_complete(struct hedge *h)
 	if (!whole || hedge_region_flush_legs(h))
 		return;
 	WRITE_ONCE(h->partial, h->partial & ~whole);
-	hedge_sync_record(h);
+	if (hedge_sync_record(h)) {
+		/* Again with the next sweep, if others are there to say so. */
+		WRITE_ONCE(h->partial, h->partial | (whole & h->live));
+		return;
+	}
+	whole &= h->live;
 	for_each_set_bit(i, &whole, h->nr_legs) {
 		DMINFO("%s: leg %u (%s) is in sync",
 		       dm_table_device_name(h->ti->table), i,
@@ -342,6 +374,10 @@ static int check_request(struct hedge *h, unsigned int leg, bool fail)
 		      leg);
 		return -EINVAL;
 	}
+	if (!h->leg[leg].dev) {
+		DMERR("%s: leg %u is missing", name, leg);
+		return -EINVAL;
+	}
 	if (!fail && live & BIT(leg)) {
 		DMERR("%s: leg %u is not out", name, leg);
 		return -EINVAL;
@@ -385,6 +421,14 @@ static void reinstate(struct hedge_leg *leg)
 
 	if (h->live & BIT(leg->index))
 		return;
+	/* From now on it holds a mixture. */
+	if (hedge_label_spoil_leg(leg)) {
+		DMERR("%s: leg %u (%s) does not come back",
+		      dm_table_device_name(h->ti->table), leg->index,
+		      leg->dev->name);
+		hedge_leg_health(leg, HEDGE_SYNC_FAILED);
+		return;
+	}
 	leg->health = 0;
 	clear_bit(leg->index, &h->unflushed);
 	WRITE_ONCE(h->partial, h->partial | BIT(leg->index));
@@ -474,8 +518,9 @@ static const struct hedge_leg *same_leg(const struct hedge *old,
 {
 	unsigned int i;
 
-	for (i = 0; i < old->nr_legs; i++)
-		if (old->leg[i].dev->bdev->bd_dev == leg->dev->bdev->bd_dev &&
+	for (i = 0; i < old->nr_legs && leg->dev; i++)
+		if (old->leg[i].dev &&
+		    old->leg[i].dev->bdev->bd_dev == leg->dev->bdev->bd_dev &&
 		    old->leg[i].offset == leg->offset)
 			return &old->leg[i];
 	return NULL;
@@ -534,7 +579,7 @@ static bool inherit_legs(struct hedge *h, const struct hedge *old,
 	}
 	for (i = 0; i < h->nr_legs && known; i++) {
 		if (!was[i]) {
-			h->partial |= BIT(i);
+			h->partial |= h->live & BIT(i);
 			continue;
 		}
 		h->leg[i].health = was[i]->health;
@@ -612,6 +657,47 @@ int hedge_sync_inherit(struct hedge *h)
 	return -EINVAL;
 }
 
+/*
+ * Whether a leg that is not full misses a region: the log tells if it was kept since
+ * the leg was last full, else it misses all.
+ */
+static bool misses_by_log(struct hedge *h, unsigned int leg, region_t region)
+{
+	struct dm_dirty_log_type *type = h->log->type;
+
+	return !(hedge_label_told(h) & BIT(leg)) ||
+	       type->in_sync(h->log, region, 1) != 1 ||
+	       type->is_clean(h->log, region) != 1;
+}
+
+/*
+ * As labels and log have it. Legs that were full when the set was closed are equal,
+ * though the log has regions marked for the sake of others.
+ */
+static void start_labelled(struct hedge *h, region_t region)
+{
+	bool same = h->log->type->in_sync(h->log, region, 1) == 1 ||
+		    hedge_label_equal(h);
+	unsigned long full = full_legs(h);
+	unsigned int i;
+
+	for (i = 0; i < h->nr_legs; i++)
+		if (full & BIT(i) ? !same && i != h->default_leg :
+				    misses_by_log(h, i, region))
+			leg_misses(&h->leg[i], region);
+	tell_log(h, region);
+}
+
+static void partial_by_label(struct hedge *h)
+{
+	unsigned int i;
+
+	for (i = 0; i < h->nr_legs; i++)
+		if (h->live & BIT(i) && h->leg[i].nr_missed)
+			h->partial |= BIT(i);
+	hedge_recover_again(h);
+}
+
 /**
  * hedge_sync_start - make what the log and we know of the legs one
  * @h: the target, whose log was read
@@ -623,17 +709,20 @@ int hedge_sync_inherit(struct hedge *h)
  */
 void hedge_sync_start(struct hedge *h)
 {
-	bool inherited = h->known;
 	region_t region;
 
 	choose_default(h);
 	for (region = 0; region < h->nr_regions; region++) {
-		if (inherited)
+		if (h->known)
 			tell_log(h, region);
+		else if (h->labels)
+			start_labelled(h, region);
 		else if (h->log->type->in_sync(h->log, region, 1) != 1)
 			hedge_sync_diverged(h, region, 1);
 		cond_resched();
 	}
+	if (!h->known && h->labels)
+		partial_by_label(h);
 	h->known = true;
 	h->vouched = full_legs(h);
 }

@@ -237,7 +237,7 @@ static struct kobj_attribute leg_timeout_us =
 	} \
 	static struct kobj_attribute leg_##_name = __ATTR_RO(_name)
 
-LEG_ATTR(device, "%s", leg->dev->name);
+LEG_ATTR(device, "%s", hedge_leg_name(leg));
 LEG_ATTR(state, "%s", hedge_leg_state(leg));
 LEG_ATTR(stalled, "%d", !!(READ_ONCE(leg->hedge->stalled) & BIT(leg->index)));
 LEG_ATTR(sitting, "%d", !!(READ_ONCE(leg->hedge->sitting) & BIT(leg->index)));

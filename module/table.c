@@ -16,7 +16,7 @@
 #define EXPECTED_LOG \
 	"Expected log core <region size> [sync|nosync] or disk <device> <region size> [sync|nosync]"
 #define EXPECTED_FEATURE \
-	"Expected handle_errors, keep_log, leg, or the name of an attribute"
+	"Expected handle_errors, keep_log, label, force, leg, or the name of an attribute"
 
 /* Tells which word is wrong; ti->error tells what would be right. */
 static int refuse(struct hedge *h, const char *word, char *expected)
@@ -70,6 +70,18 @@ static int parse_log_args(struct hedge *h, unsigned int argc, char **argv)
 	return 0;
 }
 
+/* Whether the feature label follows, behind the log's arguments and the legs. */
+static bool will_have_labels(struct hedge *h, const struct dm_arg_set *as,
+			     unsigned int log_args)
+{
+	unsigned int i;
+
+	for (i = log_args + 2 + 2 * h->nr_legs; i < as->argc; i++)
+		if (!strcmp(as->argv[i], "label"))
+			return true;
+	return false;
+}
+
 static int parse_log(struct hedge *h, struct dm_arg_set *as)
 {
 	const char *type = next_word(as), *word;
@@ -93,10 +105,16 @@ static int parse_log(struct hedge *h, struct dm_arg_set *as)
 	r = parse_log_args(h, nr - skip, as->argv + skip);
 	if (r)
 		return r;
-	h->log = dm_dirty_log_create(type, h->ti, NULL, nr, as->argv);
+	/* With labels sync and nosync would begin a log anew that is good. */
+	h->log = dm_dirty_log_create(type, h->ti, NULL,
+				     will_have_labels(h, as, nr) ? skip + 1 : nr,
+				     as->argv);
 	if (!h->log)
 		return refuse(h, as->argv[0],
 			      "The dirty log cannot be made: see the kernel log");
+	if (skip && dm_get_device(h->ti, as->argv[0],
+				  dm_table_get_mode(h->ti->table), &h->log_dev))
+		return refuse(h, as->argv[0], "The log's device cannot be opened");
 	dm_consume_args(as, nr);
 	h->nr_regions = dm_sector_div_up(h->ti->len, h->region_size);
 	return 0;
@@ -113,7 +131,7 @@ static bool legs_overlap(struct hedge *h, const struct hedge_leg *a,
 {
 	sector_t from_a, from_b;
 
-	if (a->dev->bdev->bd_disk != b->dev->bdev->bd_disk)
+	if (!b->dev || a->dev->bdev->bd_disk != b->dev->bdev->bd_disk)
 		return false;
 	from_a = get_start_sect(a->dev->bdev) + a->offset;
 	from_b = get_start_sect(b->dev->bdev) + b->offset;
@@ -132,17 +150,19 @@ static int parse_leg(struct hedge *h, struct dm_arg_set *as, unsigned int index)
 	if (!path || !word)
 		return refuse(h, path,
 			      "Expected a device and an offset for each leg");
-	if (!strcmp(path, "-"))
-		return refuse(h, path,
-			      "Expected a device: a leg can be missing only with labels, which are not supported");
 	if (*word < '0' || *word > '9' ||
 	    sscanf(word, "%llu%c", &offset, &dummy) != 1 || offset != (sector_t)offset)
 		return refuse(h, word,
 			      "Expected the offset of a leg's data in sectors");
+	leg->offset = offset;
+	if (!strcmp(path, "-")) {
+		set_bit(HEDGE_TAKEN_OUT, &leg->health);
+		h->live &= ~BIT(index);
+		return 0;
+	}
 	if (dm_get_device(h->ti, path, dm_table_get_mode(h->ti->table),
 			  &leg->dev))
 		return refuse(h, path, "Expected a block device that can be opened");
-	leg->offset = offset;
 	if (leg->dev->bdev->bd_dev == own_dev(h))
 		return refuse(h, path,
 			      "Expected another device: a leg cannot be the device itself");
@@ -157,6 +177,30 @@ static int parse_leg(struct hedge *h, struct dm_arg_set *as, unsigned int index)
 	return 0;
 }
 
+/* The words of which each has a feature of its own. Returns 1 if it is none. */
+static int parse_flag(struct hedge *h, struct dm_arg_set *as, const char *word)
+{
+	int r;
+
+	if (!strcmp(word, "handle_errors")) {
+		h->handle_errors = true;
+	} else if (!strcmp(word, "keep_log")) {
+		h->keep_log = true;
+	} else if (!strcmp(word, "force")) {
+		h->force = true;
+	} else if (!strcmp(word, "label")) {
+		word = next_word(as) ?: "";
+		r = hedge_label_enable(h, word);
+		if (r == -EINVAL)
+			refuse(h, word,
+			       "Expected the UUID of the set after \"label\"");
+		return r;
+	} else {
+		return 1;
+	}
+	return 0;
+}
+
 static int parse_feature(struct hedge *h, struct hedge_conf *conf,
 			 struct dm_arg_set *as, bool policy)
 {
@@ -164,14 +208,9 @@ static int parse_feature(struct hedge *h, struct hedge_conf *conf,
 	int leg = -1, r;
 	u32 number;
 
-	if (!strcmp(word, "handle_errors")) {
-		h->handle_errors = true;
-		return 0;
-	}
-	if (!strcmp(word, "keep_log")) {
-		h->keep_log = true;
-		return 0;
-	}
+	r = parse_flag(h, as, word);
+	if (r <= 0)
+		return r;
 	attribute = word;
 	if (!strcmp(word, "leg")) {
 		if (next_number(as, 0, h->nr_legs - 1, &number, &word))
@@ -179,9 +218,6 @@ static int parse_feature(struct hedge *h, struct hedge_conf *conf,
 				      "Expected the number of a leg after \"leg\"");
 		leg = number;
 		attribute = next_word(as);
-	} else if (!strcmp(word, "label") || !strcmp(word, "force")) {
-		return refuse(h, word,
-			      "Expected no label: labels are not supported");
 	}
 	value = attribute ? next_word(as) : NULL;
 	if (!value)
@@ -230,6 +266,50 @@ static int parse_features(struct hedge *h, struct hedge_conf *conf,
 	if (h->keep_log && !h->handle_errors)
 		return refuse(h, "keep_log",
 			      "Expected handle_errors with keep_log");
+	return 0;
+}
+
+static int check_leg_label(struct hedge *h, struct hedge_leg *leg)
+{
+	int r;
+
+	if (!leg->dev)
+		return h->labels ? 0 : refuse(h, "-",
+			"Expected a device: a leg can be missing only with labels");
+	if (h->labels)
+		return hedge_label_has_room(leg) ? 0 : refuse(h, leg->dev->name,
+			"Expected room for a label behind the data of each leg: 8 KiB from the next 4 KiB on");
+	if (hedge_leg_had_no_label(leg))
+		return 0;
+	r = hedge_label_present(leg);
+	return r <= 0 ? r : refuse(h, leg->dev->name,
+		"Expected the feature label: a leg has a label, which hedgectl examine shows");
+}
+
+/* What labels need, or that there are none. */
+static int check_labels(struct hedge *h)
+{
+	unsigned int i;
+	int r;
+
+	for (i = 0; i < h->nr_legs; i++) {
+		r = check_leg_label(h, &h->leg[i]);
+		if (r)
+			return r;
+	}
+	if (!h->live)
+		return refuse(h, "-", "Expected at least one leg that is there");
+	/* Whether a resync is due is for the labels to say. */
+	h->nosync &= !h->labels;
+	if (!h->labels)
+		return h->force ? refuse(h, "force",
+					 "Expected the feature label with force") : 0;
+	if (!hedge_label_log_has_room(h))
+		return refuse(h, h->log_dev->name,
+			      "Expected room for a stamp behind the bitmap of the log: 4 KiB from the next 4 KiB on");
+	if (hedge_leg_label_clashes(h))
+		return refuse(h, NULL,
+			      "Expected labels that overlap with no leg: they lie behind the data of each");
 	return 0;
 }
 
@@ -288,7 +368,7 @@ int hedge_table_parse(struct hedge *h, struct hedge_conf *conf,
 		if (r)
 			return r;
 	}
-	return parse_features(h, conf, &as);
+	return parse_features(h, conf, &as) ?: check_labels(h);
 }
 
 /**
@@ -304,6 +384,8 @@ void hedge_table_put(struct hedge *h)
 	for (i = 0; i < h->nr_legs; i++)
 		if (h->leg[i].dev)
 			dm_put_device(h->ti, h->leg[i].dev);
+	if (h->log_dev)
+		dm_put_device(h->ti, h->log_dev);
 	if (h->log)
 		dm_dirty_log_destroy(h->log);
 }
@@ -319,6 +401,7 @@ static unsigned int print_features(struct hedge *h,
 		n += scnprintf(buf + n, size - n, " handle_errors");
 	if (h->keep_log)
 		n += scnprintf(buf + n, size - n, " keep_log");
+	n += hedge_label_print(h, buf + n, size - n);
 	for (k = 0; k < HEDGE_NR_KNOBS; k++) {
 		if (!hedge_knob_differs(&conf->knobs, k))
 			continue;
@@ -373,7 +456,7 @@ unsigned int hedge_table_print(struct hedge *h, char *result,
 	sz = h->log->type->status(h->log, STATUSTYPE_TABLE, result, maxlen);
 	DMEMIT("%u", h->nr_legs);
 	for (i = 0; i < h->nr_legs; i++)
-		DMEMIT(" %s %llu", h->leg[i].dev->name,
+		DMEMIT(" %s %llu", hedge_leg_name(&h->leg[i]),
 		       (unsigned long long)h->leg[i].offset);
 	if (!features)
 		return sz;

@@ -35,6 +35,7 @@ static void hedge_free(struct hedge *h)
 	free_percpu(h->shards);
 	hedge_sync_exit(h);
 	hedge_region_exit(h);
+	hedge_label_exit(h);
 	hedge_table_put(h);
 	kfree(rcu_dereference_protected(h->conf, true));
 	kfree(h);
@@ -239,7 +240,9 @@ static int hedge_iterate_devices(struct dm_target *ti,
 	int r = 0;
 
 	for (i = 0; i < h->nr_legs && !r; i++)
-		r = fn(ti, h->leg[i].dev, h->leg[i].offset, ti->len, data);
+		if (h->leg[i].dev)
+			r = fn(ti, h->leg[i].dev, h->leg[i].offset, ti->len,
+			       data);
 	return r;
 }
 

@@ -236,7 +236,11 @@ void hedge_write_ended(struct hedge *h, struct bio *bio)
 		finish(w, w->status);
 		return;
 	}
-	hedge_sync_record(h);
+	/* Not to be acknowledged while labels call a leg in that lacks it. */
+	if (hedge_sync_record(h)) {
+		finish(w, BLK_STS_IOERR);
+		return;
+	}
 	if (holds(h) && lacks_out_leg(w)) {
 		put_regions(w);
 		hold(h, bio);
@@ -405,6 +409,18 @@ void hedge_write_log_failed(struct hedge *h, struct bio *bio)
 		end_write(bio, BLK_STS_IOERR);
 	else
 		hold(h, bio);
+}
+
+/**
+ * hedge_write_refuse - end a write with an error before it is sent
+ * @h: the target
+ * @bio: the write, not counted in its regions
+ *
+ * Context: process.
+ */
+void hedge_write_refuse(struct hedge *h, struct bio *bio)
+{
+	end_write(bio, BLK_STS_IOERR);
 }
 
 /**
