@@ -12,7 +12,7 @@ export DM_DISABLE_UDEV=1
 
 . "$(dirname "$0")/hedgectl.inc"
 
-create() { hedgectl create vol --nosync "$@"; }
+create() { hedgectl create vol --no-label --nosync "$@"; }
 remove() { dmsetup remove vol; }
 
 # --- no device yet -------------------------------------------------------------
@@ -35,7 +35,7 @@ wrong frobnicate
 says "an unknown command" "create .*list .*show .*set .*hist "
 wrong create vol
 wrong create vol --nosync $r0
-wrong create vol $r0 $r1
+wrong create vol --no-label $r0 $r1
 says "create without --nosync" "--nosync .*--from DEV"
 wrong create vol --nosync --from $r0 $r0 $r1
 wrong create "a b" --nosync $r0 $r1
@@ -50,18 +50,18 @@ refused "no block device" "/dev/null: not a block device" create $r0 /dev/null
 refused "no device" "/nowhere: No such file" create $r0 /nowhere
 refused "a region that is too large" "smaller --region-size" create --region-size 32M $r0 $r1
 refused "a leg as the log" "is a leg and the log" create --log disk:$r0 $r0 $r1
-refused "--from another device" "none of the legs" hedgectl create vol --from $r2 $r0 $r1
-refused "--from without a terminal" "--force if that is intended" hedgectl create vol --from $r0 $r0 $r1
+refused "--from another device" "none of the legs" hedgectl create vol --no-label --from $r2 $r0 $r1
+refused "--from without a terminal" "--force if that is intended" hedgectl create vol --no-label --from $r0 $r0 $r1
 refused "a policy that is none" "kernel: device-mapper: .*" create --policy nonsense $r0 $r1
 refused "a value out of range" "kernel: device-mapper: .*" create --set copies=3 $r0 $r1
 refused "a value out of range, before the copy" "kernel: device-mapper: .*" \
-	hedgectl create vol --from $r0 --force --set copies=3 $r0 $r1
+	hedgectl create vol --no-label --from $r0 --force --set copies=3 $r0 $r1
 refused "a value out of range, dry run" "kernel: device-mapper: .*" create --dry-run --set copies=3 $r0 $r1
 
 dmsetup create other --table "0 2048 linear $r2 0"
 refused "a leg in use" "$r2: it is in use by dm-[0-9]+" create $r0 $r2
 refused "a log in use" "$r2: it is in use" create --log disk:$r2 $r0 $r1
-run 1 "a name in use" hedgectl create other --nosync $r0 $r1
+run 1 "a name in use" hedgectl create other --no-label --nosync $r0 $r1
 says "a name in use" "other: there is a device of this name"
 run 1 "show of another target" hedgectl show other
 says "show of another target" "other: this device has no hedge target"
@@ -75,7 +75,7 @@ printf 'LUKS\272\276\0\001' | dd of=$r1 conv=notrunc,fsync status=none
 refused "a leg that holds something" "$r1: it holds crypto_LUKS.*--force" create $r0 $r1
 refused "a log that holds something" "$r1: it holds crypto_LUKS.*--force" create --log disk:$r1 $r0 $r2
 refused "a leg to copy over that holds something" "$r1: it holds crypto_LUKS.*--force" \
-	hedgectl create vol --from $r0 $r0 $r1
+	hedgectl create vol --no-label --from $r0 $r0 $r1
 run 0 "--force takes it" create --force $r0 $r1
 check "--force: the device is there" remove
 dd if=/dev/zero of=$r1 bs=4k count=1 conv=notrunc,fsync status=none
@@ -99,24 +99,24 @@ check_match "create: the UUID" "$(dmsetup info -c --noheadings -o uuid vol)" \
 	'^HEDGE-[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$'
 run 1 "create again" create $r4 $r5
 says "create again" "vol: there is a device of this name"
-run 1 "create of its legs" hedgectl create vol2 --nosync $r0 $r1
+run 1 "create of its legs" hedgectl create vol2 --no-label --nosync $r0 $r1
 says "create of its legs" "it is in use by dm-"
 remove
 
 dd if=/dev/urandom of=$r0 bs=1M count=16 conv=fsync status=none
-run 0 "create --from" hedgectl create vol --from $r0 --force $r1 $r0 $r2
+run 0 "create --from" hedgectl create vol --no-label --from $r0 --force $r1 $r0 $r2
 remove
 blockdev --flushbufs $r0 $r1 $r2
 check "create --from: leg 0 is a copy" cmp $r0 $r1
 check "create --from: leg 2 is a copy" cmp $r0 $r2
 
-run 1 "a disk log that is none" hedgectl create vol --log disk:$log $r0 $r1
+run 1 "a disk log that is none" hedgectl create vol --no-label --log disk:$log $r0 $r1
 says "a disk log that is none" "$log: there is no log on it"
 run 0 "a new disk log" create --log disk:$log $r0 $r1
 check_match "a new disk log: the table" "$(dmsetup table vol)" "hedge disk 3 1:[0-9]+ 1024 nosync 2 "
 remove
 refused "a disk log that would be lost" "$log: it holds the log of a mirror" create --log disk:$log $r0 $r1
-run 0 "a disk log that is there" hedgectl create vol --log disk:$log $r0 $r1
+run 0 "a disk log that is there" hedgectl create vol --no-label --log disk:$log $r0 $r1
 check_match "a disk log that is there: the table" "$(dmsetup table vol)" "hedge disk 2 1:[0-9]+ 1024 2 "
 remove
 

@@ -8,9 +8,10 @@
  * whole truth about the new device; the kernel has the last word on it, which a dry run asks for
  * too.
  *
- * A read may go to any leg, so all legs must hold the same data when the device appears. Who
- * vouches for that is the user's choice (enum origin): the user (--nosync), a copy made now
- * (--from), or an existing disk log.
+ * A read may go to any leg, so all legs must hold the same data. Who vouches for that is the user's
+ * choice (enum origin): the user (--nosync), or a copy (--from). With labels they say which leg has
+ * the data, and the kernel copies while the volume is in use already. Without (--no-label) the copy
+ * is made here first, or an existing disk log tells what is the same.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -19,11 +20,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/random.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "hedgectl.h"
+#include "labels.h"
 
 #define DEFAULT_REGION (512 * 1024)
 #define LOG_HEADER 1024 /* of dm-dirty-log's disk log: its bitmap follows */
@@ -35,7 +35,8 @@ struct request {
 	const struct args *args;
 	const char *name;
 	char uuid[64];
-	bool force, dry_run, json;
+	uint8_t uuid_bytes[HEDGE_UUID_BYTES];
+	bool force, dry_run, json, label;
 	enum origin origin;
 	const char *log_path; /* of a disk log, or NULL */
 	uint64_t region; /* bytes */
@@ -118,10 +119,10 @@ static int parse_origin(struct request *request)
 		fail("--nosync says that the legs are identical, --from makes them so: give one of them");
 		return -1;
 	}
-	request->origin = nosync ? NOSYNC : from ? COPY : LOG;
+	request->origin = nosync ? NOSYNC : from || request->label ? COPY : LOG;
 	if (request->origin != LOG || request->log_path)
 		return 0;
-	fail("%s: reads may go to any leg, so all legs must hold the same data, and the module does not copy a leg yet\n"
+	fail("%s: reads may go to any leg, so all legs must hold the same data; without labels say how that comes\n"
 	     "  --nosync    if the legs are identical already, or if nothing on them matters\n"
 	     "  --from DEV  to copy the leg DEV over the others first, which takes as long as the copy takes",
 	     request->name);
@@ -136,6 +137,7 @@ static int parse_request(const struct args *args, struct request *request)
 	request->force = args_has(args, "force");
 	request->dry_run = args_has(args, "dry-run");
 	request->json = args_has(args, "json");
+	request->label = !args_has(args, "no-label");
 	if (!dm_name_valid(request->name)) {
 		fail("\"%s\": not a name for a device; expected letters, digits and #+-.:=@_, at most 127",
 		     request->name);
@@ -186,7 +188,11 @@ static int find_from(struct request *request)
 {
 	const char *from = args_get(request->args, "from");
 
-	for (request->from = 0; request->from < request->nr_legs; request->from++)
+	/* With labels the first leg is the source if no other is named. */
+	request->from = 0;
+	if (!from)
+		return 0;
+	for (; request->from < request->nr_legs; request->from++)
 		if (same_device(from, request->args->operands[1 + request->from]))
 			return 0;
 	fail("--from %s: it is none of the legs; list it among them too", from);
@@ -203,15 +209,38 @@ static int refuse_signature(const struct request *request, const struct device *
 	return -1;
 }
 
+/* A leg or a log of another set is to be wiped by hand, or by force. */
+static int refuse_label(const struct request *request, const char *path)
+{
+	struct labelled labelled;
+	char uuid[UUID_TEXT];
+	int r = 0;
+
+	if (label_read(path, &labelled, false))
+		return -1;
+	uuid_format(labelled.log ? labelled.log_uuid : labelled.found.label.uuid, uuid);
+	if (labelled.log || labelled.found.state == HEDGE_LABEL_VALID) {
+		r = request->force && request->label ? 0 : -1;
+		if (r)
+			fail("%s: it is a %s of the set %s; hedgectl wipe %s%s", path,
+			     labelled.log ? "log" : "leg", uuid, path,
+			     request->label ? " frees it, or --force" : " frees it");
+	}
+	labelled_free(&labelled);
+	return r;
+}
+
 /* A mirror's log that is there already is no signature to libblkid; with LOG it must be there. */
 static int check_log(struct request *request)
 {
 	uint64_t regions = (request->bytes + request->region - 1) / request->region;
-	uint64_t need = LOG_HEADER + (regions + 63) / 64 * 8;
+	uint64_t need = request->label ? hedge_stamp_sector(regions) * SECTOR + HEDGE_LABEL_SLOT :
+					 LOG_HEADER + (regions + 63) / 64 * 8;
 	unsigned char magic[4] = { 0 };
 	bool found;
 
-	if (device_open(request->log_path, &request->log))
+	if (device_open(request->log_path, &request->log) ||
+	    refuse_label(request, request->log_path))
 		return -1;
 	if (request->log.bytes < need) {
 		fail("%s: the log needs %" PRIu64 " bytes, this device has %" PRIu64
@@ -247,6 +276,8 @@ static void choose_length(struct request *request)
 		if (request->legs[i].block > block)
 			block = request->legs[i].block;
 	}
+	if (request->label)
+		request->bytes = label_data_bytes(request->bytes);
 	request->bytes -= request->bytes % block;
 }
 
@@ -259,7 +290,9 @@ static int open_legs(struct request *request)
 	};
 
 	for (int i = 0; i < request->nr_legs; i++) {
-		if (device_open(request->args->operands[1 + i], &request->legs[i]))
+		const char *path = request->args->operands[1 + i];
+
+		if (device_open(path, &request->legs[i]) || refuse_label(request, path))
 			return -1;
 		if (request->origin == COPY && i == request->from)
 			continue;
@@ -275,6 +308,10 @@ static int check_devices(struct request *request)
 	    open_legs(request))
 		return -1;
 	choose_length(request);
+	if (!request->bytes) {
+		fail("%s: the smallest leg has no room for data and a label of 8 KiB", request->name);
+		return -1;
+	}
 	if (request->region > request->bytes) {
 		char region[SIZE_TEXT], size[SIZE_TEXT];
 
@@ -299,27 +336,21 @@ static void build_table(struct request *request)
 	if (request->log_path)
 		table->log_device = device_number(&request->log);
 	table->region_sectors = request->region / SECTOR;
-	if (request->origin != LOG)
+	if (request->origin != LOG && !request->label)
 		table->sync = xstrdup("nosync");
+	if (request->label)
+		table_add_feature(table, "label %s", request->uuid + strlen("HEDGE-"));
 	table->nr_legs = request->nr_legs;
 	for (int i = 0; i < request->nr_legs; i++)
 		table->legs[i].device = device_number(&request->legs[i]);
 }
 
-static int make_uuid(char *text, size_t size)
+static int make_uuid(struct request *request)
 {
-	unsigned char b[16];
-
-	if (getrandom(b, sizeof(b), 0) != sizeof(b)) {
-		fail("no random numbers for the UUID: %s", strerror(errno));
+	memcpy(request->uuid, "HEDGE-", 6);
+	if (uuid_make(request->uuid_bytes))
 		return -1;
-	}
-	b[6] = (b[6] & 0x0f) | 0x40;
-	b[8] = (b[8] & 0x3f) | 0x80;
-	snprintf(text, size,
-		 "HEDGE-%02x%02x%02x%02x-%02x%02x-%02x%02x-%02x%02x-%02x%02x%02x%02x%02x%02x", b[0],
-		 b[1], b[2], b[3], b[4], b[5], b[6], b[7], b[8], b[9], b[10], b[11], b[12], b[13],
-		 b[14], b[15]);
+	uuid_format(request->uuid_bytes, request->uuid + 6);
 	return 0;
 }
 
@@ -342,7 +373,9 @@ static void note_oddities(const struct request *request)
 	char size[SIZE_TEXT];
 
 	for (int i = 0; i < request->nr_legs; i++) {
-		if (legs[i].bytes > request->bytes)
+		uint64_t usable = request->label ? label_data_bytes(legs[i].bytes) : legs[i].bytes;
+
+		if (usable > request->bytes)
 			note("%s: only the first %s (%" PRIu64
 			     " bytes) are used, the size of the smallest leg",
 			     legs[i].path, format_size(request->bytes, size, sizeof(size)),
@@ -362,8 +395,11 @@ static void explain_origin(const struct request *request)
 		       "legs differ, a read may return the data of any of them, until that place is written.\n");
 		break;
 	case COPY:
-		printf("--from: %s is copied over all other legs, whose data is lost.\n",
+		printf("%s is copied over all other legs, whose data is lost.\n",
 		       request->legs[request->from].path);
+		if (request->label)
+			printf("The volume can be used meanwhile; hedgectl show %s tells how far it is.\n",
+			       request->name);
 		break;
 	case LOG:
 		printf("The log on %s tells which regions are in sync. If some are not, as after a crash, the kernel refuses\n"
@@ -371,7 +407,10 @@ static void explain_origin(const struct request *request)
 		       request->log_path);
 		break;
 	}
-	if (!request->log_path)
+	if (!request->log_path && request->label)
+		printf("Log core: which regions were being written is known in memory only. After a crash all legs are copied\n"
+		       "from one; a log on disk (--log disk:DEV) makes that short.\n");
+	else if (!request->log_path)
 		printf("Log core: which regions were being written is known in memory only. After a crash the legs may differ\n"
 		       "there: compare or copy them before you create the volume again with --nosync.\n");
 }
@@ -383,8 +422,8 @@ static int confirm_copy(const struct request *request)
 	if (request->force)
 		return 0;
 	if (!isatty(STDIN_FILENO)) {
-		fail("%s: --from overwrites legs, and there is no terminal to ask on; give --force if that is intended",
-		     request->name);
+		fail("%s: %s would be copied over the other legs, and there is no terminal to ask on; give --force if that is intended, or --nosync if the legs are identical",
+		     request->name, request->legs[request->from].path);
 		return -1;
 	}
 	fflush(stdout);
@@ -464,17 +503,87 @@ static int check_table(struct request *request, const char *params)
 	return request->log_path ? device_claim(&request->log) : 0;
 }
 
+/* What the kernel would write next: all legs are in, or one is and the others are copied to. */
+static void init_label(const struct request *request, struct hedge_label *label)
+{
+	unsigned int all = (1u << request->nr_legs) - 1;
+
+	*label = (struct hedge_label){
+		.round = { .generation = 1, .session = random_u64() },
+		.length = request->bytes / SECTOR,
+		.log_stamp = request->log_path ? random_u64() : 0,
+		.region_size = request->region / SECTOR,
+		.nr_legs = request->nr_legs,
+		.in = all,
+	};
+	memcpy(label->uuid, request->uuid_bytes, sizeof(label->uuid));
+	if (request->origin == COPY) {
+		label->in = 1u << request->from;
+		label->partial = all & ~label->in;
+		label->default_leg = request->from;
+	}
+	for (int i = 0; i < request->nr_legs; i++) {
+		label->known[i] = label->round;
+		label->sent[i] = label->round;
+	}
+	if (strlen(request->name) < sizeof(label->name))
+		strcpy(label->name, request->name);
+}
+
+static void wipe_labels(const struct request *request, int count)
+{
+	struct labelled labelled;
+
+	for (int i = 0; i < count; i++) {
+		if (label_read(request->legs[i].path, &labelled, true))
+			continue;
+		label_wipe(request->legs[i].path, &labelled);
+		labelled_free(&labelled);
+	}
+}
+
+static int write_labels(const struct request *request)
+{
+	uint64_t regions = (request->bytes + request->region - 1) / request->region;
+	struct hedge_label label;
+
+	init_label(request, &label);
+	if (request->log_path &&
+	    stamp_write(request->log_path, regions, request->uuid_bytes, label.log_stamp))
+		return -1;
+	for (int i = 0; i < request->nr_legs; i++) {
+		label.leg = i;
+		if (label_write(request->legs[i].path, &label)) {
+			wipe_labels(request, i);
+			return -1;
+		}
+	}
+	return 0;
+}
+
 /* Everything was checked and said; now it happens. */
 static int make_volume(struct request *request, const char *params)
 {
-	if ((request->dry_run || request->origin == COPY) && check_table(request, params))
+	uint64_t sectors = request->bytes / SECTOR;
+
+	if ((request->dry_run || request->label || request->origin == COPY) &&
+	    check_table(request, params))
 		return -1;
 	if (request->dry_run)
 		return 0;
-	if (request->origin == COPY && (confirm_copy(request) || copy_legs(request)))
+	if (request->origin == COPY && confirm_copy(request))
+		return -1;
+	if (request->origin == COPY && !request->label && copy_legs(request))
 		return -1;
 	release_all(request);
-	return dm_volume_create(request->name, request->uuid, request->bytes / SECTOR, params);
+	if (!request->label)
+		return dm_volume_create(request->name, request->uuid, sectors, params);
+	if (write_labels(request))
+		return -1;
+	if (!dm_volume_create(request->name, request->uuid, sectors, params))
+		return 0;
+	wipe_labels(request, request->nr_legs);
+	return -1;
 }
 
 static enum exit_status create(struct request *request)
@@ -483,7 +592,7 @@ static enum exit_status create(struct request *request)
 	char *params, *line;
 
 	if (check_devices(request) || dm_name_free(request->name) ||
-	    make_uuid(request->uuid, sizeof(request->uuid)))
+	    make_uuid(request))
 		return FAILED;
 	build_table(request);
 	params = table_format(&request->table);
@@ -524,8 +633,8 @@ static const struct option_def options[] = {
 	{ "policy", "P", "the preset to start with (fcfs-lpr)" },
 	{ "set", "ATTR=VALUE", "an attribute to start with; may be repeated" },
 	{ "nosync", NULL, "the legs are identical already; copy nothing" },
-	{ "from", "DEV", "copy the leg DEV over the others first" },
-	{ "no-label", NULL, "write nothing but data on the legs (always so)" },
+	{ "from", "DEV", "copy the leg DEV over the others (with labels: the first leg)" },
+	{ "no-label", NULL, "write nothing but data on the legs" },
 	{ "force", NULL, "do not ask, and accept legs that hold data" },
 	{ "dry-run", NULL, "check everything, ask the kernel too, change nothing" },
 	{ NULL, NULL, NULL },
@@ -533,16 +642,20 @@ static const struct option_def options[] = {
 
 const struct command create_command = {
 	.name = "create",
-	.synopsis = "NAME --nosync|--from DEV [OPTION]... DEV DEV...",
+	.synopsis = "NAME [--nosync|--from DEV] [OPTION]... DEV DEV...",
 	.summary = "Makes the volume NAME of 2 to 8 legs, as large as the smallest of them",
 	.details =
-		"A read may go to any leg, so all legs must hold the same data from the start:\n"
+		"Each leg gets a label behind its data, by which hedgectl assemble finds it again and\n"
+		"the kernel knows which legs hold everything.\n"
+		"A read may go to any leg, so all legs must hold the same data:\n"
+		"  --from DEV  has the leg DEV copied over the others, whose data is lost, while the\n"
+		"              volume can be used. So it is with the first leg if nothing is said. It\n"
+		"              asks first; without a terminal it needs --force.\n"
 		"  --nosync    takes your word for it. Nothing is copied and nothing is compared;\n"
 		"              where legs differ, reads return the data of any of them until that\n"
 		"              place is written.\n"
-		"  --from DEV  copies the leg DEV over the others now and loses their data. It asks\n"
-		"              first; without a terminal it needs --force.\n"
-		"Neither is needed with a log on disk that holds a mirror's log already.\n"
+		"With --no-label one of both must be said, or a log on disk must hold a mirror's log\n"
+		"already; --from copies before the volume is there.\n"
 		"A leg that is mounted or in use is refused, and without --force one that holds a\n"
 		"file system, a partition table or the like.",
 	.options = options,

@@ -300,7 +300,8 @@ static bool target_registered(void)
 static bool change(int type, const char *name, const char *uuid, uint64_t sectors,
 		   const char *table)
 {
-	bool udev = type == DM_DEVICE_REMOVE || (type == DM_DEVICE_CREATE && table);
+	bool udev = type == DM_DEVICE_REMOVE || type == DM_DEVICE_RESUME ||
+		    (type == DM_DEVICE_CREATE && table);
 	struct dm_task *task = dm_task_create(type);
 	uint32_t cookie = 0;
 	bool good = task;
@@ -369,6 +370,37 @@ int dm_volume_create(const char *name, const char *uuid, uint64_t sectors, const
 	memcpy(reason, first_error, sizeof(reason));
 	change(DM_DEVICE_REMOVE, NULL, uuid, 0, NULL);
 	fail_table(name, sectors, table, reason, kmsg);
+	return -1;
+}
+
+/*
+ * Exchanges the table of a running volume. When the kernel does not take the new one the old one
+ * goes on.
+ */
+int dm_volume_reload(const char *name, uint64_t sectors, const char *table)
+{
+	int kmsg = kmsg_begin();
+	char reason[sizeof(first_error)];
+	bool good;
+
+	first_error[0] = '\0';
+	good = change(DM_DEVICE_RELOAD, name, NULL, sectors, table);
+	if (good) {
+		good = change(DM_DEVICE_SUSPEND, name, NULL, 0, NULL);
+		good = change(DM_DEVICE_RESUME, name, NULL, 0, NULL) && good;
+	}
+	if (good) {
+		kmsg_end(kmsg);
+		return 0;
+	}
+	memcpy(reason, first_error, sizeof(reason));
+	change(DM_DEVICE_CLEAR, name, NULL, 0, NULL);
+	good = change(DM_DEVICE_RESUME, name, NULL, 0, NULL);
+	fail("%s: the kernel refused the new table (%s); %s\n  table: 0 %llu hedge %s", name, reason,
+	     good ? "the volume goes on with the old one" :
+		    "the volume is suspended: see the kernel log",
+	     (unsigned long long)sectors, table);
+	kmsg_report(kmsg);
 	return -1;
 }
 

@@ -190,6 +190,7 @@ void volumes_free(struct volume *volumes, int count);
 int dm_table_check(const char *name, const char *uuid, uint64_t sectors, const char *table);
 int dm_volume_create(const char *name, const char *uuid, uint64_t sectors, const char *table);
 int dm_message(const struct volume *volume, int target, const char *message);
+int dm_volume_reload(const char *name, uint64_t sectors, const char *table);
 bool dm_name_valid(const char *name);
 int dm_name_free(const char *name);
 
@@ -294,5 +295,11 @@ extern const struct command top_command;
 extern const struct command monitor_command;
 extern const struct command tune_command;
 extern const struct command plan_command;
+extern const struct command assemble_command;
+extern const struct command examine_command;
+extern const struct command wipe_command;
+extern const struct command fail_command;
+extern const struct command reinstate_command;
+extern const struct command replace_command;
 
 #endif

@@ -1,0 +1,582 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * hedgectl assemble: finds the legs of a set by their labels, in any order, and starts it.
+ *
+ * The labels are judged here by the function that the kernel has, so that what it would refuse is
+ * explained before. The kernel judges again when it starts the set: it may know better by then.
+ */
+#include <dirent.h>
+#include <errno.h>
+#include <inttypes.h>
+#include <json.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "labels.h"
+
+struct request {
+	const struct args *args;
+	const char *name;
+	bool has_uuid;
+	uint8_t uuid[HEDGE_UUID_BYTES];
+	bool given;		/* devices were named */
+	bool force, dry_run, json;
+	struct labelled_list list;
+};
+
+/* A set, its legs by number. */
+struct set {
+	struct request *request;
+	uint8_t uuid[HEDGE_UUID_BYTES];
+	char uuid_text[UUID_TEXT];
+	const struct hedge_label *newest;
+	struct labelled *legs[MAX_LEGS];
+	const char *log;	/* device of a disk log, or NULL */
+	struct hedge_label_table table;
+	struct hedge_label_found found[MAX_LEGS];
+	struct hedge_label_verdict verdict;
+};
+
+static bool is_leg(const struct labelled *item)
+{
+	return item->found.state == HEDGE_LABEL_VALID;
+}
+
+static bool has_holder(const struct labelled *item)
+{
+	char *path = xprintf("/sys/dev/block/%u:%u/holders", item->major, item->minor);
+	DIR *dir = opendir(path);
+	struct dirent *entry;
+	bool found = false;
+
+	while (dir && !found && (entry = readdir(dir)))
+		found = entry->d_name[0] != '.';
+	if (dir)
+		closedir(dir);
+	free(path);
+	return found;
+}
+
+static bool same_round(const struct hedge_label *a, const struct hedge_label *b)
+{
+	return a->round.generation == b->round.generation && a->round.session == b->round.session;
+}
+
+/* Puts a device into its place. The same leg may show twice, as a device and as what lies on it. */
+static int add_leg(struct set *set, struct labelled *item)
+{
+	const struct hedge_label *label = &item->found.label;
+	struct labelled **place = &set->legs[label->leg];
+
+	if (!*place || (has_holder(*place) && same_round(label, &(*place)->found.label))) {
+		*place = item;
+	} else if (!has_holder(item) || !same_round(label, &(*place)->found.label)) {
+		fail("%s and %s are both leg %u of the set %s: one must be a copy of the other; name the devices to use, or wipe the one that is not (hedgectl examine shows both)",
+		     (*place)->path, item->path, label->leg, set->uuid_text);
+		return -1;
+	}
+	if (!set->newest || label->round.generation > set->newest->round.generation)
+		set->newest = label;
+	return 0;
+}
+
+static int collect(struct set *set)
+{
+	for (int i = 0; i < set->request->list.count; i++) {
+		struct labelled *item = &set->request->list.items[i];
+
+		if (!is_leg(item) || memcmp(item->found.label.uuid, set->uuid, sizeof(set->uuid)))
+			continue;
+		if (add_leg(set, item))
+			return -1;
+	}
+	return 0;
+}
+
+/* The leg that --prefer names; -1 if none of this set. */
+static int preferred(const struct set *set)
+{
+	const char *prefer = args_get(set->request->args, "prefer");
+
+	for (int i = 0; prefer && i < MAX_LEGS; i++) {
+		char numbers[32];
+
+		if (!set->legs[i])
+			continue;
+		snprintf(numbers, sizeof(numbers), "%u:%u", set->legs[i]->major,
+			 set->legs[i]->minor);
+		if (leg_matches(prefer, i, numbers))
+			return i;
+	}
+	return -1;
+}
+
+/* Has all legs follow the preferred one: what differs from it is to be copied over. */
+static int apply_preference(struct set *set)
+{
+	int prefer = preferred(set);
+	const struct hedge_label *by;
+
+	if (!args_has(set->request->args, "prefer"))
+		return 0;
+	if (prefer < 0) {
+		fail("--prefer %s: it is no leg of the set %s that was found",
+		     args_get(set->request->args, "prefer"), set->uuid_text);
+		return -1;
+	}
+	by = &set->legs[prefer]->found.label;
+	if (!by->round.generation || !(by->in >> by->leg & 1)) {
+		fail("--prefer %s: this leg does not hold all data itself (hedgectl examine %s); prefer another",
+		     set->legs[prefer]->path, set->legs[prefer]->path);
+		return -1;
+	}
+	for (int i = 0; i < MAX_LEGS; i++) {
+		struct labelled *leg = set->legs[i];
+
+		if (!leg || same_round(&leg->found.label, by))
+			continue;
+		note("%s: its data is given up for that of %s", leg->path, set->legs[prefer]->path);
+		leg->found.label.round.generation = 0;
+		leg->found.label.in = 0;
+		leg->found.label.partial = 0;
+		if (!set->request->dry_run && label_write(leg->path, &leg->found.label))
+			return -1;
+	}
+	set->newest = by;
+	return 0;
+}
+
+/* The log that was named, or that has the stamp of the set. */
+static int find_log(struct set *set)
+{
+	const char *log = args_get(set->request->args, "log");
+	struct labelled_list all = { 0 }, *list = &set->request->list;
+	int r = 0;
+
+	if (log && !strcmp(log, "core"))
+		return 0;
+	if (log) {
+		set->log = log + 5;
+		return 0;
+	}
+	if (!set->newest->log_stamp)
+		return 0;
+	if (set->request->given && !label_scan(&all))
+		list = &all;
+	for (int i = 0; i < list->count && !set->log; i++)
+		if (list->items[i].log && list->items[i].log_stamp == set->newest->log_stamp &&
+		    !memcmp(list->items[i].log_uuid, set->uuid, sizeof(set->uuid)))
+			set->log = xstrdup(list->items[i].path);
+	if (!set->log) {
+		fail("%s: the disk log of this set (stamp %016" PRIx64
+		     ") is on no device that is there; name it with --log disk:DEV, or give --log core: then all legs are copied from one",
+		     set->uuid_text, set->newest->log_stamp);
+		r = -1;
+	}
+	labelled_list_free(&all);
+	return r;
+}
+
+static int check_log(struct set *set)
+{
+	struct labelled log;
+
+	if (!set->log)
+		return 0;
+	if (label_read(set->log, &log, false))
+		return -1;
+	if (log.log && !memcmp(log.log_uuid, set->uuid, sizeof(set->uuid)))
+		set->table.log_stamp = log.log_stamp;
+	if (log.found.state >= HEDGE_LABEL_DAMAGED ||
+	    (log.log && memcmp(log.log_uuid, set->uuid, sizeof(set->uuid)))) {
+		fail("%s: it is a leg or the log of another set (hedgectl examine %s); name another log",
+		     set->log, set->log);
+		labelled_free(&log);
+		return -1;
+	}
+	if (set->table.log_stamp != set->newest->log_stamp || !set->table.log_stamp)
+		note("%s: it is not the log that belongs to these legs: all are copied from one",
+		     set->log);
+	set->table.disk_log = true;
+	labelled_free(&log);
+	return 0;
+}
+
+static const char *leg_text(const struct set *set, unsigned int leg, char *text, size_t size)
+{
+	snprintf(text, size, "leg %u (%s)", leg,
+		 leg < MAX_LEGS && set->legs[leg] ? set->legs[leg]->path : "missing");
+	return text;
+}
+
+static void explain_fault(const struct set *set)
+{
+	const struct hedge_label_verdict *v = &set->verdict;
+	char leg[PATH_MAX], other[PATH_MAX];
+
+	leg_text(set, v->leg, leg, sizeof(leg));
+	leg_text(set, v->other, other, sizeof(other));
+	switch (v->fault) {
+	case HEDGE_FAULT_SPLIT:
+		fail("%s: %s and %s went on without each other: a split brain. Keep the data of one and lose what was written to the other: --prefer %s --force, or --prefer %s --force",
+		     set->uuid_text, leg, other, set->legs[v->leg]->path,
+		     set->legs[v->other]->path);
+		break;
+	case HEDGE_FAULT_ALONE:
+		fail("%s: %s is not there, and may have gone on alone: what was written to it since would be lost. Connect it, or start without it: --force",
+		     set->uuid_text, leg);
+		break;
+	case HEDGE_FAULT_EMPTY:
+		fail("%s: none of the legs that are there holds all the data; connect one that does (hedgectl examine shows which are in)",
+		     set->uuid_text);
+		break;
+	default:
+		fail("%s: %s %s", set->uuid_text, v->leg < HEDGE_NO_LEG ? leg : "",
+		     hedge_label_fault_text(v->fault));
+	}
+}
+
+static int judge(struct set *set)
+{
+	const struct hedge_label *newest = set->newest;
+
+	memcpy(set->table.uuid, set->uuid, sizeof(set->uuid));
+	set->table.length = newest->length;
+	set->table.nr_legs = newest->nr_legs;
+	set->table.region_size = newest->region_size;
+	set->table.force = set->request->force;
+	for (int i = 0; i < newest->nr_legs; i++) {
+		set->found[i].state = HEDGE_LABEL_MISSING;
+		if (!set->legs[i])
+			continue;
+		set->found[i] = set->legs[i]->found;
+		set->table.offset[i] = set->legs[i]->found.label.offset;
+	}
+	hedge_label_judge(&set->table, set->found, &set->verdict);
+	if (!set->verdict.fault)
+		return 0;
+	explain_fault(set);
+	return -1;
+}
+
+static int add_features(const struct set *set, struct table *table)
+{
+	const struct args *args = set->request->args;
+	const char *policy = args_get(args, "policy");
+	struct assignment a;
+
+	table_add_feature(table, "label %s", set->uuid_text);
+	if (set->request->force)
+		table_add_feature(table, "force");
+	if (policy)
+		table_add_feature(table, "policy %s", policy);
+	for (int i = 0; i < args->nr_options; i++) {
+		if (strcmp(args->options[i].name, "set"))
+			continue;
+		if (assignment_parse(args->options[i].value, &a))
+			return -1;
+		if (a.leg < 0)
+			table_add_feature(table, "%s %s", a.name, a.value);
+		else
+			table_add_feature(table, "leg %d %s %s", a.leg, a.name, a.value);
+		assignment_free(&a);
+	}
+	return 0;
+}
+
+static int build_table(const struct set *set, struct table *table)
+{
+	*table = (struct table){ .nr_legs = set->newest->nr_legs,
+				 .region_sectors = set->newest->region_size };
+	table->log_type = xstrdup(set->log ? "disk" : "core");
+	if (set->log)
+		table->log_device = xstrdup(set->log);
+	for (int i = 0; i < table->nr_legs; i++) {
+		const struct labelled *leg = set->legs[i];
+
+		table->legs[i].device = leg ? xprintf("%u:%u", leg->major, leg->minor) :
+					      xstrdup("-");
+		table->legs[i].offset = leg ? leg->found.label.offset : 0;
+	}
+	return add_features(set, table);
+}
+
+static const char *leg_state(const struct set *set, int leg)
+{
+	const struct hedge_label_verdict *v = &set->verdict;
+
+	if (!set->legs[leg])
+		return "missing";
+	if (v->in >> leg & 1)
+		return v->equal && v->sync != HEDGE_SYNC_NONE ? "in" :
+		       (unsigned int)leg == v->default_leg ? "in, others are compared with it" : "in";
+	if (v->partial >> leg & 1)
+		return "being brought up to date";
+	return v->told >> leg & 1 ? "out: hedgectl reinstate copies what it misses" :
+				    "out: hedgectl reinstate copies all of it";
+}
+
+static void report(const struct set *set, const char *name, const char *line)
+{
+	struct json_object *object, *legs;
+
+	if (!set->request->json) {
+		for (int i = 0; i < set->newest->nr_legs; i++)
+			printf("leg %d: %s, %s\n", i, set->legs[i] ? set->legs[i]->path : "-",
+			       leg_state(set, i));
+		if (set->request->dry_run)
+			printf("dry run, nothing was changed; the table would be\n%s\n", line);
+		else
+			printf("%s: started, in /dev/mapper/%s\n", name, name);
+		return;
+	}
+	object = json_object_new_object();
+	legs = json_object_new_array();
+	json_add_text(object, "name", name);
+	json_add_text(object, "uuid", set->uuid_text);
+	json_object_object_add(object, "started", json_object_new_boolean(!set->request->dry_run));
+	json_add_text(object, "table", line);
+	for (int i = 0; i < set->newest->nr_legs; i++) {
+		struct json_object *leg = json_object_new_object();
+
+		json_add_u64(leg, "leg", i);
+		json_add_text(leg, "path", set->legs[i] ? set->legs[i]->path : NULL);
+		json_add_text(leg, "state", !set->legs[i] ? "missing" :
+			      set->verdict.in >> i & 1 ? "in" :
+			      set->verdict.partial >> i & 1 ? "partial" : "out");
+		json_object_array_add(legs, leg);
+	}
+	json_object_object_add(object, "legs", legs);
+	json_print(object);
+}
+
+static char *choose_name(const struct set *set)
+{
+	if (set->request->name)
+		return xstrdup(set->request->name);
+	if (*set->newest->name && dm_name_valid(set->newest->name))
+		return xstrdup(set->newest->name);
+	return xprintf("hedge-%.8s", set->uuid_text);
+}
+
+static int start(struct set *set)
+{
+	char *uuid = xprintf("HEDGE-%s", set->uuid_text), *name = choose_name(set);
+	struct table table;
+	int r = build_table(set, &table);
+	char *params = r ? NULL : table_format(&table);
+	char *line = r ? NULL : xprintf("0 %" PRIu64 " hedge %s", set->newest->length, params);
+
+	if (!r)
+		r = dm_name_free(name);
+	if (!r && !set->request->dry_run)
+		r = dm_volume_create(name, uuid, set->newest->length, params);
+	if (!r)
+		report(set, name, line);
+	free(line);
+	free(params);
+	table_free(&table);
+	free(name);
+	free(uuid);
+	return r;
+}
+
+static int assemble_set(struct request *request, const uint8_t *uuid)
+{
+	struct set set = { .request = request };
+
+	memcpy(set.uuid, uuid, sizeof(set.uuid));
+	uuid_format(uuid, set.uuid_text);
+	if (collect(&set))
+		return -1;
+	if (!set.newest) {
+		fail("%s: no device that is there has a label of this set; hedgectl examine DEV shows labels",
+		     set.uuid_text);
+		return -1;
+	}
+	return apply_preference(&set) || find_log(&set) || check_log(&set) || judge(&set) ||
+			       start(&set) ?
+		       -1 :
+		       0;
+}
+
+/* The sets that run already, by the UUIDs of their devices. */
+static bool is_running(const uint8_t *uuid, const struct volume *volumes, int count)
+{
+	uint8_t other[HEDGE_UUID_BYTES];
+
+	for (int i = 0; i < count; i++)
+		if (volumes[i].uuid && uuid_scan(volumes[i].uuid, other) &&
+		    !memcmp(uuid, other, sizeof(other)))
+			return true;
+	return false;
+}
+
+/* All sets in the list, each once. */
+static int assemble_all(struct request *request)
+{
+	const struct labelled_list *list = &request->list;
+	struct volume *volumes;
+	int count, r = 0, started = 0;
+
+	if (dm_volumes_read(&volumes, &count))
+		return -1;
+	for (int i = 0; i < list->count; i++) {
+		const uint8_t *uuid = list->items[i].found.label.uuid;
+		bool seen = !is_leg(&list->items[i]);
+
+		for (int j = 0; j < i && !seen; j++)
+			seen = is_leg(&list->items[j]) &&
+			       !memcmp(uuid, list->items[j].found.label.uuid, HEDGE_UUID_BYTES);
+		if (seen || is_running(uuid, volumes, count))
+			continue;
+		started++;
+		r |= assemble_set(request, uuid);
+	}
+	volumes_free(volumes, count);
+	if (!started && !request->json)
+		printf("no set was found that does not run already\n");
+	return r;
+}
+
+static int read_devices(struct request *request)
+{
+	const struct args *args = request->args;
+
+	if (!request->given)
+		return label_scan(&request->list);
+	for (int i = 0; i < args->nr_operands; i++) {
+		struct labelled item;
+
+		if (args->operands[i][0] != '/')
+			continue;
+		if (label_read(args->operands[i], &item, false))
+			return -1;
+		request->list.items = xrealloc(request->list.items,
+					       (request->list.count + 1) * sizeof(item));
+		request->list.items[request->list.count++] = item;
+		if (!item.log && !is_leg(&item)) {
+			fail("%s: it has no label of a set that can be read (hedgectl examine %s says more)",
+			     item.path, item.path);
+			return -1;
+		}
+	}
+	return 0;
+}
+
+/* Devices that were named must all be of one set. */
+static int find_uuid(struct request *request)
+{
+	const struct labelled *first = NULL;
+	char uuid[UUID_TEXT], other[UUID_TEXT];
+
+	for (int i = 0; i < request->list.count; i++) {
+		const struct labelled *item = &request->list.items[i];
+
+		if (!is_leg(item))
+			continue;
+		if (request->has_uuid &&
+		    memcmp(request->uuid, item->found.label.uuid, sizeof(request->uuid))) {
+			uuid_format(request->uuid, uuid);
+			uuid_format(item->found.label.uuid, other);
+			fail("%s: it is a leg of another set, %s; the set to start is %s%s%s",
+			     item->path, other, uuid, first ? " by " : "", first ? first->path : "");
+			return -1;
+		}
+		if (!first)
+			first = item;
+		request->has_uuid = true;
+		memcpy(request->uuid, item->found.label.uuid, sizeof(request->uuid));
+	}
+	if (request->has_uuid)
+		return 0;
+	fail("no leg among the devices; name at least one");
+	return -1;
+}
+
+static int parse_operands(struct request *request)
+{
+	const struct args *args = request->args;
+	const char *log = args_get(args, "log");
+
+	for (int i = 0; i < args->nr_operands; i++) {
+		const char *word = args->operands[i];
+
+		if (word[0] == '/') {
+			request->given = true;
+		} else if (uuid_scan(word, request->uuid)) {
+			request->has_uuid = true;
+		} else if (i == 0 && dm_name_valid(word)) {
+			request->name = word;
+		} else {
+			fail("\"%s\": expected the UUID of a set, or the path of a device%s", word,
+			     i ? "" : ", or a name for the volume first");
+			return -1;
+		}
+	}
+	if (args_has(args, "scan") == (request->given || request->has_uuid)) {
+		fail(args_has(args, "scan") ?
+		     "--scan looks for all sets: name no UUID and no device with it" :
+		     "name the UUID of a set, or its devices, or look for all with --scan");
+		return -1;
+	}
+	if (log && strcmp(log, "core") && (strncmp(log, "disk:", 5) || !log[5])) {
+		fail("--log %s: expected core (in memory) or disk:DEV", log);
+		return -1;
+	}
+	if (args_has(args, "prefer") && !args_has(args, "force")) {
+		fail("--prefer gives up what was written to other legs: it needs --force too");
+		return -1;
+	}
+	return 0;
+}
+
+static enum exit_status run(const struct args *args)
+{
+	struct request request = { .args = args };
+	int r;
+
+	request.force = args_has(args, "force");
+	request.dry_run = args_has(args, "dry-run");
+	request.json = args_has(args, "json");
+	if (parse_operands(&request))
+		return USAGE;
+	r = read_devices(&request);
+	if (!r && request.given)
+		r = find_uuid(&request);
+	if (!r)
+		r = args_has(args, "scan") ? assemble_all(&request) :
+					     assemble_set(&request, request.uuid);
+	labelled_list_free(&request.list);
+	return r ? FAILED : DONE;
+}
+
+static const struct option_def options[] = {
+	{ "scan", NULL, "start all sets that are found" },
+	{ "force", NULL, "start without legs that may have gone on alone" },
+	{ "prefer", "DEV", "in a split brain, keep the data of this leg" },
+	{ "log", "core|disk:DEV", "another log than the one that is found" },
+	{ "policy", "P", "the preset to start with (fcfs-lpr)" },
+	{ "set", "ATTR=VALUE", "an attribute to start with; may be repeated" },
+	{ "dry-run", NULL, "say what would be done, change nothing" },
+	{ NULL, NULL, NULL },
+};
+
+const struct command assemble_command = {
+	.name = "assemble",
+	.synopsis = "[NAME] UUID|DEV...|--scan [OPTION]...",
+	.summary = "Starts a set of legs that have labels",
+	.details =
+		"The legs are found by their labels, and may be named in any order. A leg that is\n"
+		"missing or lacks writes is left out, and reinstate brings it back. What may lose\n"
+		"data is refused: a leg that may have gone on alone and is not there (--force), or\n"
+		"legs that went on without each other (--prefer DEV --force). The log on disk is\n"
+		"found by its stamp. Without NAME the volume is called as it was created.",
+	.options = options,
+	.example = "hedgectl assemble vol0 /dev/nvme1n1 /dev/nvme0n1",
+	.min_operands = 0,
+	.max_operands = INT_MAX,
+	.run = run,
+};
