@@ -4,6 +4,7 @@
 # Labels: a set that was stopped starts again with its legs in any order; a leg that
 # is missing, stale, foreign, torn or went on alone is found out, by hedgectl and by
 # the kernel alone; a log that is not the set's is not believed. Needs hedgectl, jq.
+# limit: 900
 
 . "$(dirname "$0")/common.sh"
 need_hedge
