@@ -91,8 +91,6 @@ core 2 -8 nosync 2 1- 0 2- 0                                     | region
 core 2 text nosync 2 1- 0 2- 0                                   | region
 core 2 1 nosync 2 1- 0 2- 0                                      | region
 core 2 1024 nonsense 2 1- 0 2- 0                                 | log|sync
-core 2 1024 sync 2 1- 0 2- 0                                     | resync
-core 1 1024 2 1- 0 2- 0                                          | resync
 disk 2 /dev/nonexistent 1024 2 1- 0 2- 0                         | log|device
 disk 1 1024 2 1- 0 2- 0                                          | log
 core 2 1024 nosync                                               | legs
