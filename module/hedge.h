@@ -923,11 +923,14 @@ unsigned int hedge_label_print(const struct hedge *h, char *buf,
 			       unsigned int size);
 bool hedge_label_overlaps(const struct hedge_leg *label,
 			  const struct hedge_leg *leg);
+bool hedge_label_stamp_overlaps(const struct hedge *h,
+				const struct hedge_leg *leg);
 bool hedge_label_has_room(const struct hedge_leg *leg);
 bool hedge_label_log_has_room(const struct hedge *h);
 int hedge_label_present(struct hedge_leg *leg);
 int hedge_label_load(struct hedge *h);
 void hedge_label_fix_log(struct hedge *h);
+bool hedge_label_log_counts(const struct hedge *h);
 bool hedge_label_equal(const struct hedge *h);
 unsigned long hedge_label_told(const struct hedge *h);
 bool hedge_label_due(const struct hedge *h);

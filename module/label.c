@@ -287,6 +287,8 @@ static int write_rounds(struct hedge *h)
 	bool nobody;
 
 	l->set.log_stamp = wanted_stamp(h);
+	/* Which the bits of that log are for. */
+	l->set.region_size = h->region_size;
 	for (;;) {
 		failed = one_round(h, &nobody);
 		if (nobody)
@@ -322,9 +324,10 @@ int hedge_label_spoil_leg(struct hedge_leg *leg)
 	found = &l->found[leg->index];
 	valid = found->state == HEDGE_LABEL_VALID;
 	hedge_label_spoil(valid ? &found->label : NULL, &l->set, &label);
-	older = valid && label.round.generation < found->label.round.generation;
+	older = !valid ||
+		label.round.generation < found->label.round.generation;
 	r = write_label(leg, &label);
-	/* An older round counts only when the newer one is gone. */
+	/* It counts only when newer ones are gone, also those that were not read. */
 	if (!r && older)
 		r = write_label(leg, &label);
 	return r;
@@ -526,6 +529,19 @@ void hedge_label_fix_log(struct hedge *h)
 }
 
 /**
+ * hedge_label_log_counts - whether what legs miss that are out may stay clean
+ * @h: the target, whose labels were read
+ *
+ * A disk log that was not believed may lack regions that were written to since a
+ * leg went out whose label it will tell about, once it has a new stamp.
+ */
+bool hedge_label_log_counts(const struct hedge *h)
+{
+	return h->labels && (!log_on_disk(h) ||
+			     h->labels->verdict.sync == HEDGE_SYNC_LOG);
+}
+
+/**
  * hedge_label_equal - whether full legs hold the same, whatever the log says
  * @h: the target, whose labels were read
  */
@@ -640,6 +656,28 @@ bool hedge_label_overlaps(const struct hedge_leg *label,
 	return leg->hedge->labels &&
 	       overlap(label->dev->bdev, label_sector(label), LABEL_SECTORS,
 		       leg->dev->bdev, label_sector(leg), LABEL_SECTORS);
+}
+
+/**
+ * hedge_label_stamp_overlaps - whether the stamp of a log lies where a leg is
+ * @h: the target with the log
+ * @leg: the leg, of this or of another target
+ *
+ * Return: false also if the log is not on disk, or has no stamp.
+ */
+bool hedge_label_stamp_overlaps(const struct hedge *h,
+				const struct hedge_leg *leg)
+{
+	sector_t stamp = hedge_stamp_sector(h->nr_regions);
+
+	if (!h->labels || !log_on_disk(h) || !leg->dev)
+		return false;
+	if (overlap(h->log_dev->bdev, stamp, SLOT_SECTORS, leg->dev->bdev,
+		    leg->offset, leg->hedge->ti->len))
+		return true;
+	return leg->hedge->labels &&
+	       overlap(h->log_dev->bdev, stamp, SLOT_SECTORS, leg->dev->bdev,
+		       label_sector(leg), LABEL_SECTORS);
 }
 
 /**

@@ -448,6 +448,12 @@ static bool labels_clash(const struct hedge *a, const struct hedge *b)
 	unsigned int i, j;
 
 	for (i = 0; i < a->nr_legs; i++)
+		if (hedge_label_stamp_overlaps(b, &a->leg[i]))
+			return true;
+	for (j = 0; j < b->nr_legs; j++)
+		if (hedge_label_stamp_overlaps(a, &b->leg[j]))
+			return true;
+	for (i = 0; i < a->nr_legs; i++)
 		for (j = 0; j < b->nr_legs; j++)
 			if (hedge_label_overlaps(&a->leg[i], &b->leg[j]) ||
 			    hedge_label_overlaps(&b->leg[j], &a->leg[i]))

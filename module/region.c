@@ -513,8 +513,9 @@ void hedge_region_exit(struct hedge *h)
 
 /*
  * Takes over from the log, and from the old table, what is dirty. What only legs
- * miss that are out and have labels stays clean in the log: it has to tell what was
- * written since they went out, and the labels tell whether it can.
+ * miss that are out and have labels stays clean in a log that was believed: it has
+ * to tell what was written since they went out, and the labels tell whether it can.
+ * One that was not gets a new stamp, and then has to tell all that they miss.
  */
 static void regions_load(struct hedge *h)
 {
@@ -526,7 +527,8 @@ static void regions_load(struct hedge *h)
 		if (h->log->type->is_clean(h->log, region) == 1 &&
 		    !test_bit(region, h->open) &&
 		    (in_sync(h, region) ||
-		     (h->labels && !hedge_sync_missed_live(h, region))))
+		     (hedge_label_log_counts(h) &&
+		      !hedge_sync_missed_live(h, region))))
 			continue;
 		mark(h, region);
 		hedge_sync_opened(h, region);

@@ -317,6 +317,9 @@ void hedge_sync_complete(struct hedge *h)
 			whole |= BIT(i);
 	if (!whole || hedge_region_flush_legs(h))
 		return;
+	/* After a flush that failed another may succeed, and mean nothing. */
+	if (READ_ONCE(h->unflushed) & h->live)
+		return;
 	WRITE_ONCE(h->partial, h->partial & ~whole);
 	if (hedge_sync_record(h)) {
 		/* Again with the next sweep, if others are there to say so. */
