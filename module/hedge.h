@@ -929,6 +929,9 @@ bool hedge_label_has_room(const struct hedge_leg *leg);
 bool hedge_label_log_has_room(const struct hedge *h);
 int hedge_label_present(struct hedge_leg *leg);
 int hedge_label_load(struct hedge *h);
+bool hedge_label_is_same(const struct hedge_leg *leg,
+			 const struct hedge_leg *old);
+int hedge_label_look_again(struct hedge_leg *leg);
 void hedge_label_fix_log(struct hedge *h);
 bool hedge_label_log_counts(const struct hedge *h);
 bool hedge_label_equal(const struct hedge *h);

@@ -393,6 +393,86 @@ int hedge_label_record(struct hedge *h)
 	return h->labels ? hedge_label_write(h, h->labels->open) : 0;
 }
 
+static bool is_round(const struct hedge_label *label,
+		     const struct hedge_label_round *round)
+{
+	return label->round.generation == round->generation &&
+	       label->round.session == round->session;
+}
+
+static bool is_own(const struct hedge_labels *l, unsigned int number,
+		   const struct hedge_label_found *found)
+{
+	return found->state == HEDGE_LABEL_VALID &&
+	       found->label.leg == number &&
+	       !memcmp(found->label.uuid, l->uuid, HEDGE_UUID_BYTES);
+}
+
+/* Whether a leg has the label that we left on it, or last tried to. */
+static bool as_left(const struct hedge_labels *l, unsigned int leg,
+		    const struct hedge_label_found *found)
+{
+	const struct hedge_label_found *was = &l->found[leg];
+	bool valid = was->state == HEDGE_LABEL_VALID;
+	unsigned int number = valid ? was->label.leg : l->verdict.number[leg];
+
+	if (!is_own(l, number, found))
+		return false;
+	if (valid && is_round(&found->label, &was->label.round))
+		return true;
+	return found->label.round.generation &&
+	       (is_round(&found->label, &l->set.known[number]) ||
+		is_round(&found->label, &l->set.sent[number]));
+}
+
+/**
+ * hedge_label_is_same - whether a leg is as an old table has left it
+ * @leg: the leg
+ * @old: the same device and offset in the old table
+ *
+ * What cannot be read now is looked at when the leg comes back.
+ *
+ * Context: process, in preresume, after hedge_label_load().
+ */
+bool hedge_label_is_same(const struct hedge_leg *leg,
+			 const struct hedge_leg *old)
+{
+	const struct hedge_labels *l = leg->hedge->labels;
+	const struct hedge_label_found *found;
+
+	if (!l || !old->hedge->labels)
+		return true;
+	found = &l->found[leg->index];
+	return found->state == HEDGE_LABEL_UNREADABLE ||
+	       as_left(old->hedge->labels, old->index, found);
+}
+
+/**
+ * hedge_label_look_again - find out whether a leg that was out is still the same
+ * @leg: the leg
+ *
+ * Context: the region worker. May sleep.
+ *
+ * Return: 1, 0 if it may hold anything, or -EINVAL if it belongs to others.
+ */
+int hedge_label_look_again(struct hedge_leg *leg)
+{
+	struct hedge_labels *l = leg->hedge->labels;
+	struct hedge_label_found found;
+
+	if (!l)
+		return 1;
+	read_label(leg, l->slots, &found);
+	if (as_left(l, leg->index, &found))
+		return 1;
+	if (found.state == HEDGE_LABEL_UNKNOWN ||
+	    (found.state == HEDGE_LABEL_VALID &&
+	     !is_own(l, l->verdict.number[leg->index], &found)))
+		return -EINVAL;
+	l->found[leg->index] = found;
+	return 0;
+}
+
 static void report_fault(struct hedge *h)
 {
 	const struct hedge_label_verdict *v = &h->labels->verdict;

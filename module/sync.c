@@ -417,15 +417,31 @@ int hedge_sync_request(struct hedge *h, unsigned int leg, bool fail)
 	return r;
 }
 
+static void misses_all(struct hedge_leg *leg)
+{
+	struct hedge *h = leg->hedge;
+	region_t region;
+
+	for (region = 0; region < h->nr_regions; region++) {
+		leg_misses(leg, region);
+		tell_log(h, region);
+		cond_resched();
+	}
+}
+
 /* What is in flight to it drains as its regions are closed to be copied. */
 static void reinstate(struct hedge_leg *leg)
 {
 	struct hedge *h = leg->hedge;
+	int same;
 
 	if (h->live & BIT(leg->index))
 		return;
+	same = hedge_label_look_again(leg);
+	if (!same)
+		misses_all(leg);
 	/* From now on it holds a mixture. */
-	if (hedge_label_spoil_leg(leg)) {
+	if (same < 0 || hedge_label_spoil_leg(leg)) {
 		DMERR("%s: leg %u (%s) does not come back",
 		      dm_table_device_name(h->ti->table), leg->index,
 		      leg->dev->name);
@@ -581,6 +597,9 @@ static bool inherit_legs(struct hedge *h, const struct hedge *old,
 			known |= BIT(i);
 	}
 	for (i = 0; i < h->nr_legs && known; i++) {
+		/* Another disk may be behind the same device by now. */
+		if (was[i] && !hedge_label_is_same(&h->leg[i], was[i]))
+			was[i] = NULL;
 		if (!was[i]) {
 			h->partial |= h->live & BIT(i);
 			continue;
