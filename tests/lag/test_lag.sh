@@ -267,7 +267,7 @@ test_error()
 	lag_msg l error notsupp
 	check "error notsupp: a read fails" fails_with "not supported" read_said 0
 	lag_msg l error 1
-	check "error: a read fails otherwise" fails_with "I/O error" read_said 0
+	check "error: a read fails otherwise" fails_with "Input/output error" read_said 0
 	lag_msg l error 0
 	check "error: nothing in flight" is in_flight 0
 	dmsetup remove l
