@@ -14,7 +14,7 @@ export DM_DISABLE_UDEV=1
 legs_brd 2 16
 r0=/dev/ram0 r1=/dev/ram1
 LEGS=("$r0" "$r1")
-hedgectl create vol --nosync --policy rnd $r0 $r1 >/dev/null
+hedgectl create vol --no-label --nosync --policy rnd $r0 $r1 >/dev/null
 NAME=vol DEV=/dev/mapper/vol
 find_sysfs
 load fill $DEV >/dev/null

@@ -15,7 +15,8 @@ lag_leg 0
 lag_leg 1
 lag_law 0 fixed 200000
 lag_law 1 fixed 200000
-hedge_create rescue_us 50000
+# A leg that sits out for having been stuck would get no copies.
+hedge_create rescue_us 50000 sitout_pct 0
 fill_legs
 
 # Ends with all reads done within the time, or fails.
