@@ -36,8 +36,8 @@ table()
 	case $1 in
 	mirror) echo "mirror core 2 1024 nosync $legs" ;;
 	raid1) echo "raid raid1 2 0 nosync 2 - $straggler - $peer" ;;
-	slb | fcfs-lpr) echo "hedge core 2 1024 nosync $legs 4 policy $1 timeout_us $TIMEOUT_US" ;;
-	*) echo "hedge core 2 1024 nosync $legs 2 policy $1" ;;
+	slb | fcfs-lpr) echo "hedge core 2 1024 nosync $legs 6 policy $1 timeout_us $TIMEOUT_US sitout_pct 0" ;;
+	*) echo "hedge core 2 1024 nosync $legs 4 policy $1 sitout_pct 0" ;;
 	esac
 }
 
