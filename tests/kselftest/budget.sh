@@ -43,7 +43,8 @@ enough() { (($(get stats/reads) > $(scaled 1000))); }
 while read -r policy pct; do
 	lag_law 0 fixed 200000
 	lag_law 1 fixed 200000
-	hedge_create policy "$policy" timeout_us 3000 budget_pct "$pct" rescue_us 0
+	hedge_create policy "$policy" timeout_us 3000 budget_pct "$pct" \
+		rescue_us 0 hedge_depth 4096
 	load read "$DEV" --threads 16 >"$TMP/load" &
 	load=$!
 	check "$policy, $pct %: reads earn a budget" wait_until 30 enough
