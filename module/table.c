@@ -112,9 +112,15 @@ static int parse_log(struct hedge *h, struct dm_arg_set *as)
 	if (!h->log)
 		return refuse(h, as->argv[0],
 			      "The dirty log cannot be made: see the kernel log");
-	if (skip && dm_get_device(h->ti, as->argv[0],
-				  dm_table_get_mode(h->ti->table), &h->log_dev))
-		return refuse(h, as->argv[0], "The log's device cannot be opened");
+	if (skip) {
+		r = dm_get_device(h->ti, as->argv[0],
+				  dm_table_get_mode(h->ti->table), &h->log_dev);
+		if (r) {
+			refuse(h, as->argv[0],
+			       "The log's device cannot be opened");
+			return r;
+		}
+	}
 	dm_consume_args(as, nr);
 	h->nr_regions = dm_sector_div_up(h->ti->len, h->region_size);
 	return 0;
@@ -144,6 +150,7 @@ static int parse_leg(struct hedge *h, struct dm_arg_set *as, unsigned int index)
 	const char *path = next_word(as), *word = next_word(as);
 	sector_t size;
 	unsigned int i;
+	int r;
 	u64 offset;
 	char dummy;
 
@@ -160,9 +167,12 @@ static int parse_leg(struct hedge *h, struct dm_arg_set *as, unsigned int index)
 		h->live &= ~BIT(index);
 		return 0;
 	}
-	if (dm_get_device(h->ti, path, dm_table_get_mode(h->ti->table),
-			  &leg->dev))
-		return refuse(h, path, "Expected a block device that can be opened");
+	r = dm_get_device(h->ti, path, dm_table_get_mode(h->ti->table),
+			  &leg->dev);
+	if (r) {
+		refuse(h, path, "Expected a block device that can be opened");
+		return r;
+	}
 	if (leg->dev->bdev->bd_dev == own_dev(h))
 		return refuse(h, path,
 			      "Expected another device: a leg cannot be the device itself");

@@ -32,25 +32,10 @@ options=(--mem 1536)
 [ -z "${KLOG:-}" ] || options+=(--log "$KLOG")
 [ -z "${KERNEL:-}" ] || options+=(--kernel "$KERNEL")
 
-# The debug kernel's modules are built in a copy, so that those for the stock
-# kernel stay where they are.
-if [ "$rig" = debug ]; then
-	: "${SCALE:=4}"
-	kernel=${KERNEL:-$("$top/tests/vm/debug-kernel")}
-	if [ -z "$lag" ]; then
-		make -s -C "$top/tests/lag" KDIR="$kernel" BUILD="$out/lag" >&2
-		lag=$out/lag/dm-lag.ko
-	fi
-	if [ -z "$hedge" ] && [ -e "$top/Kbuild" ]; then
-		mkdir "$out/hedge"
-		cp -r "$top/Kbuild" "$top/module" "$out/hedge"
-		find "$out/hedge" \( -name '*.o' -o -name '*.ko' -o -name '.*.cmd' \) -delete
-		make -s -C "$kernel" M="$out/hedge" modules >&2
-		hedge=$out/hedge/module/dm-hedge.ko
-	fi
-fi
-: "${hedge:=$top/module/dm-hedge.ko}" "${lag:=$top/tests/lag/dm-lag.ko}"
-for ko in "$hedge" "$lag"; do
+[ "$rig" != debug ] || : "${SCALE:=4}"
+. "$top/tests/vm/modules.sh"
+modules_for "$rig" "$out" "$hedge" "$lag"
+for ko in "$HEDGE" "$LAG"; do
 	if [ -e "$ko" ]; then
 		options+=(--module "$ko")
 	else

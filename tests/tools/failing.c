@@ -2,15 +2,18 @@
 /*
  * failing - load or resume a device-mapper table with one allocation failing.
  *
- *   failing load NAME N TABLE-LINE
- *   failing resume NAME N
+ *   failing load NAME TABLE-LINE
+ *   failing resume NAME DEV DIR
  *
- * The Nth allocation that the kernel makes for the ioctl fails, by
- * /proc/self/fail-nth. A test counts N up from 1 until nothing has failed any
- * more, and has then tried every one.
+ * For N = 1, 2, ... the Nth allocation that the kernel makes for the ioctl fails, by
+ * /proc/self/fail-nth, until nothing has failed any more: then every one was
+ * tried. load clears what was taken. resume suspends the device before, resumes it once
+ * more if the first resume was refused, and then reads DEV here and there; DIR
+ * is a directory that the resume makes if it can.
  *
- * Prints "failed=0|1 errno=E": whether an allocation was failed, and what the
- * ioctl said. Exit status 0, or 2 if it could not run.
+ * Prints a line for each N: "N errno=E", and for resume "dir=0|1 read=0|1" as well: whether
+ * DIR was there and the reads were good. The last line is for the N that failed
+ * nothing. Exit status 0, or 2 if it could not run.
  */
 #include "io.h"
 
@@ -18,7 +21,12 @@
 #include <stddef.h>
 
 #define SIZE 8192
+#define MOST 5000
 
+static int control;
+static _Alignas(8) char room[SIZE];
+
+/* Returns what is left of the count. */
 static long long fail_nth(const char *set)
 {
 	int fd = open("/proc/self/fail-nth", set ? O_WRONLY : O_RDONLY);
@@ -51,29 +59,97 @@ static void put_table(struct dm_ioctl *dm, const char *line)
 	dm->target_count = 1;
 }
 
-int main(int argc, char **argv)
+/* The ioctl with its @nth allocation failing, 0 = none. *@failed: whether one did. */
+static int dm(unsigned long what, const char *name, uint32_t flags, const char *line, int nth,
+	      bool *failed)
 {
-	static _Alignas(8) char room[SIZE];
 	struct dm_ioctl *dm = (void *)room;
-	bool load = argc == 5 && !strcmp(argv[1], "load");
-	int fd, failure;
+	char number[16];
+	int error;
 
-	if (!load && !(argc == 4 && !strcmp(argv[1], "resume"))) {
-		fprintf(stderr, "usage: failing load NAME N TABLE-LINE | resume NAME N\n");
-		return 2;
-	}
-	fd = open("/dev/mapper/control", O_RDWR);
-	if (fd < 0)
-		die("/dev/mapper/control");
+	memset(room, 0, sizeof(room));
 	dm->version[0] = DM_VERSION_MAJOR;
 	dm->data_size = SIZE;
 	dm->data_start = sizeof(*dm);
-	snprintf(dm->name, sizeof(dm->name), "%s", argv[2]);
-	if (load)
-		put_table(dm, argv[4]);
-	fail_nth(argv[3]);
-	failure = ioctl(fd, load ? DM_TABLE_LOAD : DM_DEV_SUSPEND, dm) ? errno : 0;
-	printf("failed=%d errno=%s\n", !fail_nth(NULL),
-	       failure ? strerrorname_np(failure) : "0");
+	dm->flags = flags;
+	snprintf(dm->name, sizeof(dm->name), "%s", name);
+	if (line)
+		put_table(dm, line);
+	if (!nth)
+		return ioctl(control, what, dm) ? errno : 0;
+	snprintf(number, sizeof(number), "%d", nth);
+	fail_nth(number);
+	error = ioctl(control, what, dm) ? errno : 0;
+	*failed = !fail_nth(NULL);
+	fail_nth("0");
+	return error;
+}
+
+static bool reads(const char *dev)
+{
+	int fd = open_direct(dev, O_RDONLY);
+	uint64_t random = 1, blocks = device_bytes(fd) / 4096;
+	char *data = buffer(4096);
+	bool good = true;
+
+	for (int i = 0; i < 8; i++) {
+		off_t at = (off_t)(next_random(&random) % blocks * 4096);
+
+		good = good && pread(fd, data, 4096, at) == 4096;
+	}
+	free(data);
+	close(fd);
+	return good;
+}
+
+static void tell(int n, int error)
+{
+	printf("%d errno=%s", n, error ? strerrorname_np(error) : "0");
+}
+
+static void all_loads(const char *name, const char *line)
+{
+	bool failed = true;
+
+	for (int n = 1; failed && n < MOST; n++) {
+		tell(n, dm(DM_TABLE_LOAD, name, 0, line, n, &failed));
+		printf("\n");
+		if (failed)
+			dm(DM_TABLE_CLEAR, name, 0, NULL, 0, NULL);
+	}
+}
+
+static void all_resumes(const char *name, const char *dev, const char *dir)
+{
+	bool failed = true;
+
+	for (int n = 1; failed && n < MOST; n++) {
+		int error = dm(DM_DEV_SUSPEND, name, DM_SUSPEND_FLAG, NULL, 0, NULL);
+
+		if (error) {
+			errno = error;
+			die("suspend");
+		}
+		error = dm(DM_DEV_SUSPEND, name, 0, NULL, n, &failed);
+		tell(n, error);
+		if (error)
+			dm(DM_DEV_SUSPEND, name, 0, NULL, 0, NULL);
+		printf(" dir=%d read=%d\n", !access(dir, F_OK), reads(dev));
+	}
+}
+
+int main(int argc, char **argv)
+{
+	control = open("/dev/mapper/control", O_RDWR);
+	if (control < 0)
+		die("/dev/mapper/control");
+	if (argc == 4 && !strcmp(argv[1], "load")) {
+		all_loads(argv[2], argv[3]);
+	} else if (argc == 5 && !strcmp(argv[1], "resume")) {
+		all_resumes(argv[2], argv[3], argv[4]);
+	} else {
+		fprintf(stderr, "usage: failing load NAME TABLE-LINE | resume NAME DEV DIR\n");
+		return 2;
+	}
 	return 0;
 }
