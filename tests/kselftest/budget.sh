@@ -5,6 +5,7 @@
 # at every moment, over all CPUs, for hedges and for copies at arrival; and what was
 # earned before budget_pct changed is void. Needs dm-lag.
 # limit: 1000
+# again: how soon a budget is used depends on the machine
 
 . "$(dirname "$0")/common.sh"
 need_hedge

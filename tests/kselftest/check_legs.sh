@@ -3,6 +3,7 @@
 #
 # The check: finds each block that differs, no other, under writes too; rewrites from
 # the leg that is named; stops for suspend and goes on after.
+# again: it is to be caught in the middle of a comparison
 
 . "$(dirname "$0")/common.sh"
 need_hedge

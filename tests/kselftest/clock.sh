@@ -6,6 +6,7 @@
 # not may take one more. With EXACT=1 (a guest whose clock counts instructions) these are
 # far fewer than reads, and hedges are less than 50 us late, the worker that submits
 # them included. Needs dm-lag and tracefs.
+# again: a guest that is held up sees timers late
 
 . "$(dirname "$0")/common.sh"
 need_hedge

@@ -6,6 +6,7 @@
 # have failed or are stuck. An evaluation is made by a message, so that no test waits for
 # the clock; the clock makes more of them. Needs dm-lag.
 # limit: 300
+# again: the clock evaluates as well, at times of its own
 
 . "$(dirname "$0")/common.sh"
 need_hedge

@@ -4,6 +4,7 @@
 # A leg out of tags sleeps in whoever submits to it. It must block its own worker and
 # nobody else: reads of the other leg, and the callers' submissions, go on. Needs
 # null_blk.
+# again: what sleeps, and where, depends on the load of the machine
 
 . "$(dirname "$0")/common.sh"
 need_hedge

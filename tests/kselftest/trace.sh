@@ -3,6 +3,7 @@
 #
 # Every tracepoint fires and the read id ties them together; the histograms hold as
 # many copies as were completed; "reset" clears them. Needs dm-lag and tracefs.
+# again: a ring of events may lose some
 
 . "$(dirname "$0")/common.sh"
 need_hedge

@@ -4,6 +4,7 @@
 # What waits for a slot: no read is sent to one leg twice, also where the retry of a
 # failed copy meets the shared queue; no copy is forgotten whose slot comes free while it
 # is queued; a direct read that waited is accounted for once. Needs dm-lag and tracefs.
+# again: reads must meet in a queue
 
 . "$(dirname "$0")/common.sh"
 need_hedge

@@ -240,17 +240,19 @@ act_cpu()
 
 act_caches() { echo 3 >/proc/sys/vm/drop_caches; }
 
-# Most of what is free is taken for a moment.
+# The kernel is to keep nearly all that is free for itself: who cannot wait gets no memory,
+# and who can has to make some free.
 act_memory()
 {
-	local mib
+	local before kb
 
-	mib=$(awk '/^MemAvailable/ { print int($2 / 1024) }' /proc/meminfo)
-	WHAT="$((mib - 90)) MiB"
-	((mib > 100)) || return 0
-	dd if=/dev/zero of=/run/squeeze bs=1M count=$((mib - 90)) status=none || :
+	before=$(</proc/sys/vm/min_free_kbytes)
+	kb=$(awk '/^MemFree/ { print $2 - 50 * 1024 }' /proc/meminfo)
+	((kb > before)) || return 0
+	WHAT="$kb KiB"
+	echo "$kb" >/proc/sys/vm/min_free_kbytes
 	rest
-	rm -f /run/squeeze
+	echo "$before" >/proc/sys/vm/min_free_kbytes
 }
 
 # Action, how often in a hundred or so, and whether all legs must be in sync.
