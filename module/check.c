@@ -137,7 +137,7 @@ static void compare(struct hedge *h, region_t region)
 	hedge_recover_borrow(h, region);
 	wait_for_completion(&h->check.closed);
 	if (!h->check.is_closed) {
-		DMWARN("%s: region %llu cannot be compared: the dirty log cannot be written",
+		DMWARN("%s: region %llu cannot be compared: it cannot be marked in the dirty log",
 		       dm_table_device_name(h->ti->table), (u64)region);
 		return;
 	}

@@ -8,6 +8,7 @@
 #define DM_HEDGE_COMPAT_H
 
 #include <linux/bio.h>
+#include <linux/blkdev.h>
 #include <linux/cgroup.h>
 #include <linux/hrtimer.h>
 
@@ -29,6 +30,11 @@ hedge_hrtimer_setup(struct hrtimer *timer,
 #define HEDGE_STS_INVAL BLK_STS_INVAL
 #else
 #define HEDGE_STS_INVAL BLK_STS_NOTSUPP
+#endif
+
+/* How a device is opened got a type and names of its own. */
+#ifndef BLK_OPEN_WRITE
+#define BLK_OPEN_WRITE FMODE_WRITE
 #endif
 
 /* The block cgroup of the current task. */

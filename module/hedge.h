@@ -537,7 +537,8 @@ struct hedge_check {
  * @log_failed: the log could not be written
  * @handle_errors: the feature of that name
  * @keep_log: likewise
- * @force: likewise
+ * @force: likewise, until the labels say what it has decided
+ * @read_only: the table is: nothing is written but what the log writes itself
  * @nr_legs: how many legs
  * @live: bit for each leg that is not out (changed by the region worker, under
  *        @wait_lock)
@@ -556,7 +557,8 @@ struct hedge_check {
  * @bounce_bytes: memory of all bounces, in use and free
  * @bounce_limit: the most that it may be
  * @free_max: the most that the free lists of one CPU may hold
- * @abandoned: reads that ended while copies of them are still out
+ * @abandoned: reads that ended while copies of them are still out, and reads of
+ *             labels that are out
  * @drained: woken when @abandoned becomes zero
  * @wait_lock: covers what waits (@tasks, @overdue, leg->queue, @held) and
  *             changes of @live, @stalled and @sitting
@@ -615,6 +617,7 @@ struct hedge {
 	bool handle_errors;
 	bool keep_log;
 	bool force;
+	bool read_only;
 
 	unsigned int nr_legs;
 	unsigned long live;
@@ -899,6 +902,7 @@ int hedge_region_flush_legs(struct hedge *h);
 
 /* sync.c: which legs hold which writes. */
 int hedge_sync_init(struct hedge *h);
+void hedge_sync_distrust(struct hedge *h, unsigned long legs);
 void hedge_sync_exit(struct hedge *h);
 int hedge_sync_inherit(struct hedge *h);
 bool hedge_sync_shares_leg(const struct hedge *h, const struct hedge *old);
@@ -925,6 +929,8 @@ bool hedge_label_overlaps(const struct hedge_leg *label,
 			  const struct hedge_leg *leg);
 bool hedge_label_stamp_overlaps(const struct hedge *h,
 				const struct hedge_leg *leg);
+bool hedge_label_log_overlaps(const struct hedge *h,
+			      const struct hedge_leg *leg);
 bool hedge_label_has_room(const struct hedge_leg *leg);
 bool hedge_label_log_has_room(const struct hedge *h);
 int hedge_label_present(struct hedge_leg *leg);
@@ -932,6 +938,7 @@ int hedge_label_load(struct hedge *h);
 bool hedge_label_is_same(const struct hedge_leg *leg,
 			 const struct hedge_leg *old);
 int hedge_label_look_again(struct hedge_leg *leg);
+void hedge_label_settle(struct hedge *h);
 void hedge_label_fix_log(struct hedge *h);
 bool hedge_label_log_counts(const struct hedge *h);
 bool hedge_label_equal(const struct hedge *h);

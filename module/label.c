@@ -21,8 +21,14 @@
  * if the labels have the same. It gets a new one after its content was made right,
  * and before labels say so.
  *
- * All of it works without memory: a buffer for one label is made in the constructor,
- * and the bios are on the stack of who waits for them.
+ * A leg that is out may hang, and must not hold up the others: all labels are read at
+ * once, by the workers of the legs, and when those that have answered vouch for the set
+ * the rest is waited for no longer than PATIENCE. What is late counts as unreadable. It
+ * counts in hedge->abandoned until it ends: the target is not destroyed before.
+ *
+ * All of it works without memory: a buffer for the label that is written, and one for
+ * that of each leg, are made in the constructor. The bios of writes are on the stack of
+ * who waits for them.
  */
 #include <linux/random.h>
 #include <linux/uuid.h>
@@ -32,6 +38,25 @@
 
 #define LABEL_SECTORS	(HEDGE_LABEL_BYTES >> SECTOR_SHIFT)
 #define SLOT_SECTORS	(HEDGE_LABEL_SLOT >> SECTOR_SHIFT)
+#define PATIENCE	(5 * HZ)
+
+/**
+ * struct label_read - the reading of a leg's label
+ * @hedge: the target
+ * @ended: completed when the device has answered
+ * @out: handed to the device, and nobody has seen the answer yet
+ * @slots: what was read
+ * @bvec: of @bio
+ * @bio: reads it
+ */
+struct label_read {
+	struct hedge *hedge;
+	struct completion ended;
+	bool out;
+	void *slots;
+	struct bio_vec bvec;
+	struct bio bio;
+};
 
 /**
  * struct hedge_labels - the labels of a target
@@ -44,8 +69,10 @@
  * @log_stamp: what the log's device carries, 0 if the log was not believed
  * @unstamped: the log's device cannot be given a stamp
  * @verdict: what was found when they were read
+ * @loaded: they were read before, when this table was resumed in vain
  * @found: the label that each leg has now
- * @slots: room for the label of one leg
+ * @slots: room for a label that is written
+ * @read: of each leg
  */
 struct hedge_labels {
 	u8 uuid[HEDGE_UUID_BYTES];
@@ -57,8 +84,10 @@ struct hedge_labels {
 	u64 log_stamp;
 	bool unstamped;
 	struct hedge_label_verdict verdict;
+	bool loaded;
 	struct hedge_label_found found[HEDGE_MAX_LEGS];
 	void *slots;
+	struct label_read *read[HEDGE_MAX_LEGS];
 };
 
 static const char *name(const struct hedge *h)
@@ -93,17 +122,62 @@ static int write_durably(struct block_device *bdev, sector_t sector,
 			data, HEDGE_LABEL_SLOT);
 }
 
-static void read_label(struct hedge_leg *leg, void *slots,
-		       struct hedge_label_found *found)
+static void label_read_endio(struct bio *bio)
 {
+	struct label_read *read = bio->bi_private;
+	struct hedge *h = read->hedge;
+
+	rcu_read_lock();
+	bio_uninit(bio);
+	complete(&read->ended);
+	/* The target may go with the last one, but not before this section ends. */
+	if (atomic_dec_and_test(&h->abandoned))
+		wake_up(&h->drained);
+	rcu_read_unlock();
+}
+
+/* Begins to read the label of a leg, unless that was begun and has not ended. */
+static void begin_read(struct hedge_leg *leg)
+{
+	struct hedge *h = leg->hedge;
+	struct label_read *read = h->labels->read[leg->index];
+	struct bio *bio = &read->bio;
+
+	if (!leg->dev || (read->out && !try_wait_for_completion(&read->ended)))
+		return;
+	reinit_completion(&read->ended);
+	read->out = true;
+	bio_init(bio, leg->dev->bdev, &read->bvec, 1,
+		 REQ_OP_READ | REQ_SYNC | REQ_META);
+	bio->bi_iter.bi_sector = label_sector(leg);
+	bio->bi_private = read;
+	bio->bi_end_io = label_read_endio;
+	__bio_add_page(bio, virt_to_page(read->slots), HEDGE_LABEL_BYTES,
+		       offset_in_page(read->slots));
+	atomic_inc(&h->abandoned);
+	hedge_leg_send_bio(leg, bio);
+}
+
+/*
+ * Waits so many jiffies for what begin_read() has begun. Returns false if that has not
+ * ended; then the label counts as unreadable.
+ */
+static bool end_read(struct hedge_leg *leg, unsigned long patience,
+		     struct hedge_label_found *found)
+{
+	struct label_read *read = leg->hedge->labels->read[leg->index];
+
 	memset(found, 0, sizeof(*found));
+	found->state = HEDGE_LABEL_MISSING;
 	if (!leg->dev)
-		found->state = HEDGE_LABEL_MISSING;
-	else if (transfer(leg->dev->bdev, REQ_OP_READ, label_sector(leg),
-			  slots, HEDGE_LABEL_BYTES))
-		found->state = HEDGE_LABEL_UNREADABLE;
-	else
-		hedge_label_find(slots, found);
+		return true;
+	found->state = HEDGE_LABEL_UNREADABLE;
+	if (!wait_for_completion_io_timeout(&read->ended, patience))
+		return false;
+	read->out = false;
+	if (!read->bio.bi_status)
+		hedge_label_find(read->slots, found);
+	return true;
 }
 
 /* Writes a label of a leg into the slot that does not hold the newest one. */
@@ -122,8 +196,8 @@ static int write_label(struct hedge_leg *leg, struct hedge_label *label)
 	r = write_durably(leg->dev->bdev,
 			  label_sector(leg) + slot * SLOT_SECTORS, l->slots);
 	if (r) {
-		DMERR("%s: the label of leg %u (%s) cannot be written: error %d",
-		      name(leg->hedge), leg->index, leg->dev->name, r);
+		DMERR_LIMIT("%s: the label of leg %u (%s) cannot be written: error %d",
+			    name(leg->hedge), leg->index, leg->dev->name, r);
 		return r;
 	}
 	found->state = HEDGE_LABEL_VALID;
@@ -166,8 +240,8 @@ static u64 wanted_stamp(struct hedge *h)
 	hedge_stamp_encode(l->uuid, stamp, l->slots);
 	if (write_durably(h->log_dev->bdev, hedge_stamp_sector(h->nr_regions),
 			  l->slots)) {
-		DMERR("%s: the log's stamp cannot be written: the log will not be believed",
-		      name(h));
+		DMERR_LIMIT("%s: the log's stamp cannot be written: the log will not be believed",
+			    name(h));
 		l->unstamped = true;
 		return 0;
 	}
@@ -221,7 +295,7 @@ static bool stamp_due(const struct hedge *h)
 
 /**
  * hedge_label_due - whether labels do not say what is
- * @h: the target
+ * @h: the target; those of a table that is read-only stay as they are
  *
  * Context: the region worker.
  */
@@ -229,7 +303,7 @@ bool hedge_label_due(const struct hedge *h)
 {
 	const struct hedge_labels *l = h->labels;
 
-	if (!l)
+	if (!l || h->read_only)
 		return false;
 	return l->incomplete || l->set.open != l->open ||
 	       l->set.in != numbers(h, full_legs(h)) ||
@@ -451,9 +525,10 @@ bool hedge_label_is_same(const struct hedge_leg *leg,
  * hedge_label_look_again - find out whether a leg that was out is still the same
  * @leg: the leg
  *
- * Context: the region worker. May sleep.
+ * Context: the region worker. May sleep, but not for a leg that hangs.
  *
- * Return: 1, 0 if it may hold anything, or -EINVAL if it belongs to others.
+ * Return: 1, 0 if it may hold anything, -EINVAL if it belongs to others, or -EIO if
+ * it does not answer.
  */
 int hedge_label_look_again(struct hedge_leg *leg)
 {
@@ -462,7 +537,12 @@ int hedge_label_look_again(struct hedge_leg *leg)
 
 	if (!l)
 		return 1;
-	read_label(leg, l->slots, &found);
+	begin_read(leg);
+	if (!end_read(leg, PATIENCE, &found)) {
+		DMERR("%s: leg %u (%s) does not answer", name(leg->hedge),
+		      leg->index, leg->dev->name);
+		return -EIO;
+	}
 	if (as_left(l, leg->index, &found))
 		return 1;
 	if (found.state == HEDGE_LABEL_UNKNOWN ||
@@ -511,6 +591,33 @@ static const char *why_out(const struct hedge_label_found *found)
 	}
 }
 
+/*
+ * Legs that were taken over from an old table, which may have been a while ago: this
+ * table was resumed in vain, and somebody else may have used the legs since then.
+ * Returns those that are not in and not as they were.
+ */
+static unsigned long strange(struct hedge *h,
+			     const struct hedge_label_round *were)
+{
+	struct hedge_labels *l = h->labels;
+	unsigned long legs = 0;
+	unsigned int i;
+
+	for (i = 0; i < h->nr_legs; i++) {
+		const struct hedge_label_found *found = &l->found[i];
+
+		if (found->state == HEDGE_LABEL_UNREADABLE ||
+		    found->state == HEDGE_LABEL_MISSING ||
+		    l->verdict.in & BIT(i))
+			continue;
+		if (full_legs(h) & BIT(i) ||
+		    found->state != HEDGE_LABEL_VALID ||
+		    !is_round(&found->label, &were[i]))
+			legs |= BIT(i);
+	}
+	return legs;
+}
+
 static void take_over(struct hedge *h)
 {
 	struct hedge_labels *l = h->labels;
@@ -524,8 +631,10 @@ static void take_over(struct hedge *h)
 		h->default_leg = v->default_leg;
 	}
 	for (i = 0; i < h->nr_legs; i++) {
-		if (h->live & BIT(i))
+		if (h->live & BIT(i)) {
+			clear_bit(HEDGE_TAKEN_OUT, &h->leg[i].health);
 			continue;
+		}
 		set_bit(HEDGE_TAKEN_OUT, &h->leg[i].health);
 		DMWARN("%s: leg %u (%s) is out: %s", name(h), i,
 		       hedge_leg_name(&h->leg[i]), why_out(&l->found[i]));
@@ -544,6 +653,49 @@ static void take_over(struct hedge *h)
 		l->log_stamp = 0;
 }
 
+/*
+ * Reads all labels. Returns those legs that have not answered in time; with @late, legs
+ * of which that was said before, it waits for them.
+ */
+static unsigned long read_labels(struct hedge *h, unsigned long late)
+{
+	struct hedge_labels *l = h->labels;
+	unsigned long until = jiffies + PATIENCE, left, missed = 0;
+	unsigned int i;
+
+	for (i = 0; i < h->nr_legs && !late; i++)
+		begin_read(&h->leg[i]);
+	for (i = 0; i < h->nr_legs; i++) {
+		left = time_before(jiffies, until) ? until - jiffies : 0;
+		if (late)
+			left = MAX_SCHEDULE_TIMEOUT;
+		if (late && !(late & BIT(i)))
+			continue;
+		if (!end_read(&h->leg[i], left, &l->found[i]))
+			missed |= BIT(i);
+	}
+	return missed;
+}
+
+static void judge(struct hedge *h)
+{
+	struct hedge_labels *l = h->labels;
+	struct hedge_label_table table = {
+		.length = h->ti->len,
+		.nr_legs = h->nr_legs,
+		.region_size = h->region_size,
+		.disk_log = log_on_disk(h),
+		.log_stamp = l->log_stamp,
+		.force = h->force,
+	};
+	unsigned int i;
+
+	memcpy(table.uuid, l->uuid, sizeof(table.uuid));
+	for (i = 0; i < h->nr_legs; i++)
+		table.offset[i] = h->leg[i].offset;
+	hedge_label_judge(&table, l->found, &l->verdict);
+}
+
 /**
  * hedge_label_load - read the labels, and find out which legs may be used
  * @h: the target
@@ -556,35 +708,55 @@ static void take_over(struct hedge *h)
  */
 int hedge_label_load(struct hedge *h)
 {
-	struct hedge_label_table table = {
-		.length = h->ti->len,
-		.nr_legs = h->nr_legs,
-		.region_size = h->region_size,
-		.disk_log = log_on_disk(h),
-	};
+	struct hedge_label_round were[HEDGE_MAX_LEGS];
 	struct hedge_labels *l = h->labels;
+	unsigned long late;
 	unsigned int noio, i;
 
 	if (!l)
 		return 0;
+	for (i = 0; i < h->nr_legs; i++)
+		were[i] = l->found[i].label.round;
 	noio = memalloc_noio_save();
-	memcpy(table.uuid, l->uuid, sizeof(table.uuid));
-	table.force = h->force;
-	for (i = 0; i < h->nr_legs; i++) {
-		table.offset[i] = h->leg[i].offset;
-		read_label(&h->leg[i], l->slots, &l->found[i]);
-	}
+	late = read_labels(h, 0);
 	l->log_stamp = read_stamp(h);
-	table.log_stamp = l->log_stamp;
+	judge(h);
+	/* It may be one that the set cannot do without. */
+	if (late && l->verdict.fault) {
+		read_labels(h, late);
+		judge(h);
+	}
 	memalloc_noio_restore(noio);
-	hedge_label_judge(&table, l->found, &l->verdict);
 	if (l->verdict.fault) {
 		report_fault(h);
 		return -EINVAL;
 	}
+	if (h->known && l->loaded)
+		hedge_sync_distrust(h, strange(h, were));
+	l->loaded = true;
 	l->session = get_random_u64();
 	take_over(h);
 	return 0;
+}
+
+/**
+ * hedge_label_settle - put on the labels what the feature force has decided
+ * @h: the target, whose log is right
+ *
+ * Then the table line needs it no more, and a later table that repeats the line does
+ * not force anything else.
+ *
+ * Context: process, in preresume. May sleep.
+ */
+void hedge_label_settle(struct hedge *h)
+{
+	struct hedge_labels *l = h->labels;
+
+	if (!h->force || h->read_only)
+		return;
+	l->incomplete = true;
+	if (!hedge_label_write(h, l->open))
+		WRITE_ONCE(h->force, false);
 }
 
 /**
@@ -603,9 +775,11 @@ void hedge_label_fix_log(struct hedge *h)
 		return;
 	synced = h->labels->verdict.sync == HEDGE_SYNC_ALL;
 	/* It would count a region twice that was in sync already. */
-	for (region = 0; region < h->nr_regions; region++)
+	for (region = 0; region < h->nr_regions; region++) {
 		if ((type->in_sync(h->log, region, 1) == 1) != synced)
 			type->set_region_sync(h->log, region, synced);
+		cond_resched();
+	}
 }
 
 /**
@@ -643,6 +817,44 @@ unsigned long hedge_label_told(const struct hedge *h)
 	return h->labels ? h->labels->verdict.told : 0;
 }
 
+static void *get_slots(void)
+{
+	return (void *)__get_free_pages(GFP_KERNEL,
+					get_order(HEDGE_LABEL_BYTES));
+}
+
+static void put_slots(void *slots)
+{
+	free_pages((unsigned long)slots, get_order(HEDGE_LABEL_BYTES));
+}
+
+static int labels_alloc(struct hedge *h)
+{
+	struct hedge_labels *l;
+	struct label_read *read;
+	unsigned int i;
+
+	l = kzalloc(sizeof(*l), GFP_KERNEL);
+	if (!l)
+		return -ENOMEM;
+	h->labels = l;
+	l->slots = get_slots();
+	if (!l->slots)
+		return -ENOMEM;
+	for (i = 0; i < h->nr_legs; i++) {
+		read = kzalloc(sizeof(*read), GFP_KERNEL);
+		if (!read)
+			return -ENOMEM;
+		l->read[i] = read;
+		read->hedge = h;
+		init_completion(&read->ended);
+		read->slots = get_slots();
+		if (!read->slots)
+			return -ENOMEM;
+	}
+	return 0;
+}
+
 /**
  * hedge_label_enable - have a target use labels
  * @h: the target
@@ -654,21 +866,12 @@ unsigned long hedge_label_told(const struct hedge *h)
  */
 int hedge_label_enable(struct hedge *h, const char *uuid)
 {
-	struct hedge_labels *l;
 	uuid_t parsed;
 
 	if (uuid_parse(uuid, &parsed) || strlen(uuid) != UUID_STRING_LEN)
 		return -EINVAL;
-	if (!h->labels) {
-		l = kzalloc(sizeof(*l), GFP_KERNEL);
-		if (!l)
-			return -ENOMEM;
-		h->labels = l;
-		l->slots = (void *)__get_free_pages(GFP_KERNEL,
-						    get_order(HEDGE_LABEL_BYTES));
-		if (!l->slots)
-			return -ENOMEM;
-	}
+	if (!h->labels && labels_alloc(h))
+		return -ENOMEM;
 	export_uuid(h->labels->uuid, &parsed);
 	return 0;
 }
@@ -681,10 +884,15 @@ int hedge_label_enable(struct hedge *h, const char *uuid)
  */
 void hedge_label_exit(struct hedge *h)
 {
+	unsigned int i;
+
 	if (!h->labels)
 		return;
-	free_pages((unsigned long)h->labels->slots,
-		   get_order(HEDGE_LABEL_BYTES));
+	for (i = 0; i < h->nr_legs && h->labels->read[i]; i++) {
+		put_slots(h->labels->read[i]->slots);
+		kfree(h->labels->read[i]);
+	}
+	put_slots(h->labels->slots);
 	kfree(h->labels);
 }
 
@@ -702,7 +910,7 @@ unsigned int hedge_label_print(const struct hedge *h, char *buf,
 	if (!h->labels)
 		return 0;
 	return scnprintf(buf, size, " label %pUb%s", h->labels->uuid,
-			 h->force ? " force" : "");
+			 READ_ONCE(h->force) ? " force" : "");
 }
 
 static bool overlap(const struct block_device *a, sector_t from_a,
@@ -761,6 +969,33 @@ bool hedge_label_stamp_overlaps(const struct hedge *h,
 }
 
 /**
+ * hedge_label_log_overlaps - whether the log lies where a leg is
+ * @h: the target with the log
+ * @leg: a leg of it
+ *
+ * Return: false also if the log is not on disk, or the leg is missing.
+ */
+bool hedge_label_log_overlaps(const struct hedge *h,
+			      const struct hedge_leg *leg)
+{
+	size_t bytes;
+	sector_t length;
+
+	if (!log_on_disk(h) || !leg->dev)
+		return false;
+	/* A header of 1 KiB, and a bit for each region. */
+	bytes = 1024 + BITS_TO_LONGS(h->nr_regions) * sizeof(long);
+	length = round_up(bytes, bdev_logical_block_size(h->log_dev->bdev)) >>
+		 SECTOR_SHIFT;
+	if (overlap(h->log_dev->bdev, 0, length, leg->dev->bdev, leg->offset,
+		    h->ti->len))
+		return true;
+	return h->labels && overlap(h->log_dev->bdev, 0, length,
+				    leg->dev->bdev, label_sector(leg),
+				    LABEL_SECTORS);
+}
+
+/**
  * hedge_label_has_room - whether a leg has room for a label
  * @leg: the leg
  */
@@ -795,20 +1030,21 @@ bool hedge_label_log_has_room(const struct hedge *h)
  */
 int hedge_label_present(struct hedge_leg *leg)
 {
-	unsigned int order = get_order(HEDGE_LABEL_BYTES);
 	struct hedge_label_found *found;
-	unsigned long slots;
+	void *slots;
 	int r = -ENOMEM;
 
 	if (!hedge_label_has_room(leg))
 		return 0;
-	found = kmalloc(sizeof(*found), GFP_KERNEL);
-	slots = __get_free_pages(GFP_KERNEL, order);
+	found = kzalloc(sizeof(*found), GFP_KERNEL);
+	slots = get_slots();
 	if (found && slots) {
-		read_label(leg, (void *)slots, found);
+		if (!transfer(leg->dev->bdev, REQ_OP_READ, label_sector(leg),
+			      slots, HEDGE_LABEL_BYTES))
+			hedge_label_find(slots, found);
 		r = found->state >= HEDGE_LABEL_DAMAGED;
 	}
-	free_pages(slots, order);
+	put_slots(slots);
 	kfree(found);
 	return r;
 }

@@ -189,6 +189,14 @@ static bool pick_borrowed(struct hedge *h)
 	return rec->borrowed;
 }
 
+static void drop_repairs(struct hedge *h)
+{
+	struct repair *repair;
+
+	while ((repair = next_repair(h)))
+		kfree(repair);
+}
+
 /* Begins with the next block or region. Returns false if there is none. */
 static bool begin(struct hedge *h)
 {
@@ -202,6 +210,13 @@ static bool begin(struct hedge *h)
 	spin_unlock_irq(&h->region_lock);
 	if (stopped)
 		return false;
+	/* Then the legs were not opened to be written to. */
+	if (h->read_only) {
+		drop_repairs(h);
+		if (pick_borrowed(h))
+			hedge_check_closed(h, false);
+		return false;
+	}
 	if (pick_borrowed(h) || pick_repair(h) || pick_missed(h)) {
 		if (!hedge_region_close(h, rec->region))
 			return true;
@@ -256,6 +271,9 @@ static bool finish(struct hedge *h)
 	if (rec->borrowed) {
 		take_out(h, rec->write_error);
 	} else if (rec->read_error) {
+		/* Of a region that is copied in pieces kcopyd may tell both. */
+		if (rec->write_error)
+			take_out(h, failed_dests(rec));
 		hedge_leg_health(&h->leg[rec->source], HEDGE_READ_FAILED);
 		/* Another leg may have it. */
 		rec->unread |= BIT(rec->source);
@@ -423,14 +441,6 @@ void hedge_recover_start(struct hedge *h)
 	h->recover.stopped = false;
 	spin_unlock_irq(&h->region_lock);
 	hedge_region_kick(h);
-}
-
-static void drop_repairs(struct hedge *h)
-{
-	struct repair *repair;
-
-	while ((repair = next_repair(h)))
-		kfree(repair);
 }
 
 /**

@@ -216,8 +216,7 @@ static bool sweep_idle(struct hedge *h, bool all)
 		atomic_t *word = &h->region[region];
 		int old = atomic_read(word);
 
-		if (!(region % 4096))
-			cond_resched();
+		cond_resched();
 		if ((old & REGION_STATE) == REGION_CLOSED ||
 		    !in_sync(h, region))
 			continue;
@@ -239,7 +238,7 @@ static void sweep(struct hedge *h, bool all)
 {
 	region_t region;
 
-	if (h->live != BIT(h->nr_legs) - 1)
+	if (h->read_only || h->live != BIT(h->nr_legs) - 1)
 		return;
 	if (!sweep_idle(h, all))
 		return;
@@ -249,6 +248,7 @@ static void sweep(struct hedge *h, bool all)
 	for_each_set_bit(region, h->open, h->nr_regions) {
 		unsigned int state = region_state(h, region);
 
+		cond_resched();
 		if (state == REGION_OPEN || state == REGION_CLOSED ||
 		    !in_sync(h, region))
 			continue;
@@ -439,9 +439,11 @@ static void close_all(struct hedge *h)
 
 	sweep(h, true);
 	hedge_sync_record(h);
-	for_each_set_bit(region, h->open, h->nr_regions)
+	for_each_set_bit(region, h->open, h->nr_regions) {
+		cond_resched();
 		if (region_state(h, region) == REGION_OPEN)
 			region_set_state(h, region, REGION_MARKED);
+	}
 }
 
 static void region_work(struct work_struct *work)
@@ -570,6 +572,7 @@ int hedge_region_start(struct hedge *h)
 		return r;
 	}
 	h->log_read = true;
+	hedge_label_settle(h);
 	return 0;
 }
 

@@ -201,6 +201,7 @@ bool hedge_sync_out(struct hedge_leg *leg, enum hedge_health why)
 	for_each_set_bit(region, h->open, h->nr_regions) {
 		leg_misses(leg, region);
 		tell_log(h, region);
+		cond_resched();
 	}
 	DMERR("%s: leg %u (%s) is out", dm_table_device_name(h->ti->table),
 	      leg->index, leg->dev->name);
@@ -250,6 +251,7 @@ void hedge_sync_diverged(struct hedge *h, region_t first, region_t nr)
 			if (i != h->default_leg)
 				leg_misses(&h->leg[i], region);
 		tell_log(h, region);
+		cond_resched();
 	}
 	/* Pairs with the barrier in hedge_sync_usable(). */
 	smp_wmb();
@@ -385,6 +387,11 @@ static int check_request(struct hedge *h, unsigned int leg, bool fail)
 		DMERR("%s: leg %u is not out", name, leg);
 		return -EINVAL;
 	}
+	if (!fail && h->read_only) {
+		DMERR("%s: leg %u cannot be copied to: the device is read-only",
+		      name, leg);
+		return -EROFS;
+	}
 	return 0;
 }
 
@@ -396,7 +403,8 @@ static int check_request(struct hedge *h, unsigned int leg, bool fail)
  *
  * Context: process. The region worker does it.
  *
- * Return: 0, -EINVAL if that cannot be, -EBUSY while the target is suspended.
+ * Return: 0, -EINVAL or -EROFS if that cannot be, -EBUSY while the target is
+ * suspended.
  */
 int hedge_sync_request(struct hedge *h, unsigned int leg, bool fail)
 {
@@ -427,6 +435,31 @@ static void misses_all(struct hedge_leg *leg)
 		tell_log(h, region);
 		cond_resched();
 	}
+}
+
+/**
+ * hedge_sync_distrust - legs are not what the old table has left
+ * @h: the target, which has taken over from an old one
+ * @legs: bit for each of these legs
+ *
+ * Context: process, before the target gets I/O and before the log is read. May
+ * sleep.
+ */
+void hedge_sync_distrust(struct hedge *h, unsigned long legs)
+{
+	region_t region;
+	unsigned int i;
+
+	h->live &= ~legs;
+	h->partial &= h->live;
+	for_each_set_bit(i, &legs, h->nr_legs) {
+		for (region = 0; region < h->nr_regions; region++) {
+			leg_misses(&h->leg[i], region);
+			cond_resched();
+		}
+	}
+	if (full_legs(h))
+		choose_default(h);
 }
 
 /* What is in flight to it drains as its regions are closed to be copied. */

@@ -279,6 +279,17 @@ static int parse_features(struct hedge *h, struct hedge_conf *conf,
 	return 0;
 }
 
+static int check_log_place(struct hedge *h)
+{
+	unsigned int i;
+
+	for (i = 0; i < h->nr_legs; i++)
+		if (hedge_label_log_overlaps(h, &h->leg[i]))
+			return refuse(h, h->log_dev->name,
+				      "Expected a dirty log that does not overlap with a leg on one device");
+	return 0;
+}
+
 static int check_leg_label(struct hedge *h, struct hedge_leg *leg)
 {
 	int r;
@@ -378,7 +389,8 @@ int hedge_table_parse(struct hedge *h, struct hedge_conf *conf,
 		if (r)
 			return r;
 	}
-	return parse_features(h, conf, &as) ?: check_labels(h);
+	return parse_features(h, conf, &as) ?: check_log_place(h) ?:
+	       check_labels(h);
 }
 
 /**

@@ -49,6 +49,7 @@ static struct hedge *hedge_alloc(struct dm_target *ti, unsigned int nr_legs)
 	if (!h)
 		return NULL;
 	h->ti = ti;
+	h->read_only = !(dm_table_get_mode(ti->table) & BLK_OPEN_WRITE);
 	h->nr_legs = nr_legs;
 	h->live = BIT(nr_legs) - 1;
 	mutex_init(&h->conf_mutex);

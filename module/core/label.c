@@ -138,7 +138,9 @@ static bool plausible(const u8 *from)
 {
 	unsigned int nr = from[AT_NR_LEGS], i;
 
+	/* No set lives to see a generation that the next could not exceed. */
 	if (nr < 2 || nr > HEDGE_MAX_LEGS || from[AT_LEG] >= nr ||
+	    get(from + AT_GENERATION, 8) >> 63 ||
 	    from[AT_DEFAULT] >= nr || from[AT_IN] >> nr ||
 	    from[AT_PARTIAL] >> nr || from[AT_IN] & from[AT_PARTIAL] ||
 	    from[AT_FLAGS] & ~FLAG_OPEN ||

@@ -93,6 +93,7 @@ core 2 1 nosync 2 1- 0 2- 0                                      | region
 core 2 1024 nonsense 2 1- 0 2- 0                                 | log|sync
 disk 2 /dev/nonexistent 1024 2 1- 0 2- 0                         | log|device
 disk 1 1024 2 1- 0 2- 0                                          | log
+disk 3 1- 1024 nosync 2 1- 0 2- 0                                | log.*overlap
 core 2 1024 nosync                                               | legs
 core 2 1024 nosync x                                             | legs
 core 2 1024 nosync -2 1- 0 2- 0                                  | legs

@@ -7,65 +7,12 @@
 # limit: 900
 
 . "$(dirname "$0")/common.sh"
-need_hedge
-need_program hedgectl
-need_program jq
-export DM_DISABLE_UDEV=1
+. "$(dirname "$0")/labels.inc"
 
-NAME=vol DEV=/dev/mapper/vol
 legs_brd 8 8
 r0=/dev/ram0 r1=/dev/ram1 r2=/dev/ram2 spare=/dev/ram3 log=/dev/ram4 log2=/dev/ram5
 other0=/dev/ram6 other1=/dev/ram7
 LEGS=("$r0" "$r1" "$r2")
-
-label() { hedgectl examine "$1" --json | jq -rc "$2"; }
-state() { [ "$(get "legs/$1/state")" = "$2" ]; }
-states() { echo "$(get legs/0/state) $(get legs/1/state) $(get legs/2/state)"; }
-stop() { dmsetup remove "$NAME"; }
-block() { head -c 4096 /dev/zero | tr '\0' "$1"; }
-write() { block "$1" | dd of="$DEV" bs=4k seek="$2" oflag=direct conv=notrunc iflag=fullblock status=none; }
-reads() { dd if="$1" bs=4k skip="$3" count=1 iflag=direct status=none | cmp -s - <(block "$2"); }
-volume_reads() { local i; for i in 1 2 3 4 5 6; do reads "$DEV" "$1" "$2" || return 1; done; }
-klog() { dmesg | tail -n 40 | grep -q "$1"; }
-all_equal() { local d; for d in "${LEGS[@]}"; do cmp -n $((LENGTH * 512)) <(dd if="${LEGS[0]}" bs=1M iflag=direct status=none) <(dd if="$d" bs=1M iflag=direct status=none) || return 1; done; }
-
-# Takes what is on devices now, as a crash would leave it, and puts it back.
-keep() { local d; for d in "$@"; do dd if="$d" of="$TMP/${d##*/}" bs=1M iflag=direct status=none; done; }
-put_back() { local d; for d in "$@"; do dd if="$TMP/${d##*/}" of="$d" bs=1M oflag=direct status=none; done; }
-
-# A new set of three legs, of which block 0 is A.
-new_set()
-{
-	local d
-
-	for d in "$r0" "$r1" "$r2" "$spare" "$log" "$log2"; do
-		hedgectl wipe "$d" >/dev/null 2>&1 || :
-		dd if=/dev/zero of="$d" bs=1M count=8 oflag=direct status=none
-	done
-	hedgectl create "$NAME" --nosync --log "${1:-disk:$log}" --region-size 64K --force "$r0" "$r1" "$r2" >/dev/null
-	find_sysfs
-	write A 0
-	UUID=$(label "$r0" .uuid)
-}
-
-start() { hedgectl assemble "$@" >"$TMP/out" 2>&1 && find_sysfs; }
-refused() { ! hedgectl assemble "$@" >"$TMP/out" 2>&1 && ! dmsetup info "$NAME" >/dev/null 2>&1; }
-
-# kernel LOG LEG FEATURE...: makes the set without hedgectl's help: "disk 2 DEV 128" "a b c"
-kernel()
-{
-	local log=$1 legs=$2 leg words=''
-	local -a features
-
-	shift 2
-	features=(label "$UUID" "$@")
-	for leg in $legs; do words+=" $leg 0"; done
-	if ! dmsetup create "$NAME" --table "0 $LENGTH hedge $log 3$words ${#features[@]} ${features[*]}" 2>"$TMP/err"; then
-		dmsetup remove "$NAME" 2>/dev/null || :
-		return 1
-	fi
-	find_sysfs
-}
 
 # --- a set that is made, runs and stops --------------------------------------------
 
@@ -142,7 +89,9 @@ check "and says why" klog "may have gone on alone"
 check "force starts without it" start "$NAME" "$r0" "$r1" --force
 check_eq "it is out" "$(states)" "in_sync in_sync failed"
 check_match "the status has it" "$(dmsetup status "$NAME")" "hedge 3 1:0 1:1 - "
-check_match "the table has it" "$(dmsetup table "$NAME")" " - 0 .* force"
+check_match "the table has it" "$(dmsetup table "$NAME")" " - 0 "
+check_fails "the labels say so now, and the table needs no force" grep -w force <<<"$(dmsetup table "$NAME")"
+check "the same table is taken again" again
 check "reads go on" volume_reads A 0
 check "writes go on" write D 24
 check_eq "the others call it out" "$(label "$r0" '[.in, .out]')" '[[0,1],[2]]'

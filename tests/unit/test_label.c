@@ -157,7 +157,7 @@ static void on_disk(void)
 static void not_known(void)
 {
 	static const struct { unsigned int at; u8 value; } wrong[] = {
-		{ 8, 2 }, { 68, 3 }, { 69, 1 }, { 69, 9 }, { 70, 3 }, { 71, 8 },
+		{ 8, 2 }, { 39, 128 }, { 68, 3 }, { 69, 1 }, { 69, 9 }, { 70, 3 }, { 71, 8 },
 		{ 72, 2 }, { 73, 8 }, { 73, 4 }, { 74, 1 }, { 79, 1 },
 		{ 151, 1 }, { 408, 1 }, { 4095, 1 },
 	};
