@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: GPL-2.0
 #
 # hedgectl convert: mirror to hedge and back on one log, while data is written and
-# verified; in the middle of a resync too; and what it refuses. Needs dm-lag, hedgectl.
+# verified; in the middle of a resync too; from legs with labels, which then are gone;
+# and what it refuses. Needs dm-lag, hedgectl.
 # limit: 240
 
 . "$(dirname "$0")/common.sh"
@@ -73,6 +74,51 @@ wait_until 10 eval '[[ $(health) == UA ]]'
 message reinstate 0
 check "the default leg was another for a while" wait_until 60 in_sync
 check "it can be converted" hedgectl convert "$NAME"
+hedge_remove
+
+# Legs with labels: a mirror would not keep them true.
+labelled() { hedgectl examine "$1" >/dev/null 2>&1; }
+dd if=/dev/zero of="$LOGDEV" bs=64k count=4 oflag=direct conv=notrunc status=none
+hedgectl create "$NAME" --nosync --force --log "disk:$LOGDEV" "${LEGS[@]}" >/dev/null
+find_sysfs
+load fill "$DEV" >/dev/null
+check "it has labels" labelled /dev/ram0
+message fail 1
+check "with a leg out" wait_until 10 eval '[[ $(health) == AU ]]'
+check_fails "it is refused" hedgectl convert "$NAME"
+check "and the labels stay" labelled /dev/ram0
+message reinstate 1
+check "the leg comes back" wait_until 60 eval '[[ $(get legs/1/state) == in_sync ]]'
+lag 1 writes 1
+load write "$DEV" --threads 1 --count 5 >/dev/null
+lag 1 error 1
+check_fails "with a leg whose label cannot be written it is refused" hedgectl convert "$NAME"
+lag 1 error 0
+lag 1 writes 0
+check_eq "it is as it was" "$(target)" hedge
+check "and the labels stay" labelled /dev/ram0
+message reinstate 1
+check "the leg comes back" wait_until 60 eval '[[ $(get legs/1/state) == in_sync ]]'
+check_eq "a dry run tells that labels go" "$(hedgectl convert "$NAME" --dry-run 2>&1 | grep -c 'would be removed')" 1
+check "and leaves them" labelled /dev/ram0
+load write "$DEV" --threads 2 --count "$(scaled 500)" >"$TMP/out" &
+writer=$!
+check "it becomes a mirror under load" hedgectl convert "$NAME"
+check_eq "it is one" "$(target)" mirror
+wait $writer
+check_eq "the writer ends without errors" "$(field errors "$(<"$TMP/out")")" 0
+for d in /dev/ram0 /dev/ram1 "$LOGDEV"; do
+	check_fails "$d: the label is gone" labelled "$d"
+done
+check "what is read is right" load read "$DEV" --threads 2 --count "$(scaled 200)" --verify
+check "it becomes a hedge again, without labels" hedgectl convert "$NAME"
+check_eq "it is one" "$(target)" hedge
+check_fails "without labels" grep -w label <<<"$(dmsetup table "$NAME")"
+check "what is read is right" load read "$DEV" --threads 2 --count "$(scaled 200)" --verify
+check "all is in sync" wait_until 60 in_sync
+dmsetup suspend "$NAME"
+check "the legs are equal" legs_equal
+dmsetup resume "$NAME"
 hedge_remove
 
 dmsetup create "$NAME" --table "0 $size linear ${LEGS[0]} 0"

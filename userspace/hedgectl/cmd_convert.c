@@ -6,6 +6,11 @@
  * disk. What is to be seen to is which leg is right where the legs may differ: both take the
  * first of the table to be, so the first must be a leg that holds everything. A leg that is out
  * could not be told from the others afterwards, so with one nothing is converted.
+ *
+ * A mirror would not keep labels true. They are removed while the device is suspended: then they
+ * call the set closed, and all legs hold everything. If the mirror can not be resumed after all,
+ * they are put back before the old table is. Should the system stop in between, some legs have
+ * their label and the others none: nothing starts by itself, and all hold the same data.
  */
 #include <inttypes.h>
 #include <json.h>
@@ -13,7 +18,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "hedgectl.h"
+#include "labels.h"
 
 static const struct option_def options[] = {
 	{ "dry-run", NULL, "print the table that it would get, and change nothing" },
@@ -29,6 +34,10 @@ struct conversion {
 	struct table table;	/* of the new line */
 	bool to_hedge;
 	bool nosync;		/* the new table says that all is in sync */
+	bool labels;		/* that are to be removed */
+	uint8_t uuid[HEDGE_UUID_BYTES];
+	int nr_taken;
+	struct taken taken[MAX_LEGS + 1];	/* the legs, and the log on disk */
 };
 
 static bool has_feature(const struct table *table, const char *feature)
@@ -83,8 +92,8 @@ static int check_status(const struct conversion *c, const char *line)
 		     c->name, i, status.devices[i], status.health[i]);
 		r = -1;
 	}
-	if (!r && c->nosync && status.in_sync != status.regions) {
-		fail("%s: regions are out of sync now (%" PRIu64 " of %" PRIu64 "); try again",
+	if (!r && (c->nosync || c->labels) && status.in_sync != status.regions) {
+		fail("%s: not all is in sync (%" PRIu64 " of %" PRIu64 " regions); try again when it is",
 		     c->name, status.in_sync, status.regions);
 		r = -1;
 	}
@@ -190,14 +199,10 @@ static void set_sync(struct conversion *c)
 static int plan(struct conversion *c)
 {
 	if (line_read(c->name, &c->old) || check_type(c) || check_uuid(c) ||
-	    table_parse(c->old.table, &c->table) || check_status(c, c->old.status))
+	    table_parse(c->old.table, &c->table))
 		return -1;
-	if (has_feature(&c->table, "label")) {
-		fail("%s: its legs carry labels, and a mirror would not keep them true; a set with labels stays hedged",
-		     c->name);
-		return -1;
-	}
-	if (order_legs(c))
+	c->labels = table_label(&c->table, c->uuid);
+	if (check_status(c, c->old.status) || order_legs(c))
 		return -1;
 	set_sync(c);
 	keep_features(&c->table);
@@ -205,6 +210,56 @@ static int plan(struct conversion *c)
 	c->new.sectors = c->old.sectors;
 	c->new.table = table_format(&c->table);
 	return 0;
+}
+
+/* Opens all that has a label or a stamp, while memory may still be waited for. */
+static int open_labels(struct conversion *c)
+{
+	for (int i = 0; i <= c->table.nr_legs; i++) {
+		const char *device = i < c->table.nr_legs ? c->table.legs[i].device :
+							    c->table.log_device;
+
+		if (device && label_take(device, &c->taken[c->nr_taken++]))
+			return -1;
+	}
+	return 0;
+}
+
+/* Postsuspend has written them: the set is closed, and no leg lacks anything. */
+static int check_label(const struct conversion *c, const struct taken *taken)
+{
+	const struct hedge_label *label = &taken->now.found.label;
+
+	if (taken->now.log && !memcmp(taken->now.log_uuid, c->uuid, sizeof(c->uuid)))
+		return 0;
+	if (taken->now.found.state == HEDGE_LABEL_VALID && !label->open &&
+	    label->in == (1U << label->nr_legs) - 1 &&
+	    !memcmp(label->uuid, c->uuid, sizeof(c->uuid)))
+		return 0;
+	fail("%s: %s has no label, or stamp, that says that all is well; nothing is removed",
+	     c->name, taken->path);
+	return -1;
+}
+
+static int remove_labels(struct conversion *c)
+{
+	for (int i = 0; i < c->nr_taken; i++)
+		if (label_read(c->taken[i].path, &c->taken[i].now, false) ||
+		    check_label(c, &c->taken[i]))
+			return -1;
+	for (int i = 0; i < c->nr_taken; i++)
+		if (label_take_away(&c->taken[i]))
+			return -1;
+	return 0;
+}
+
+static void restore_labels(void *context)
+{
+	struct conversion *c = context;
+
+	/* Backwards: one device may have been taken twice, as a leg and as the log. */
+	for (int i = c->nr_taken; i--;)
+		label_give_back(&c->taken[i]);
 }
 
 static int verify(const char *name, void *context)
@@ -217,7 +272,7 @@ static int verify(const char *name, void *context)
 		return -1;
 	r = check_status(c, now.status);
 	line_free(&now);
-	return r;
+	return r ? r : remove_labels(c);
 }
 
 static void report(const struct conversion *c, bool json, bool done)
@@ -232,11 +287,16 @@ static void report(const struct conversion *c, bool json, bool done)
 		json_add_u64(object, "start", 0);
 		json_add_u64(object, "sectors", c->new.sectors);
 		json_add_text(object, "table", c->new.table);
+		json_object_object_add(object, "labels_removed",
+				       json_object_new_boolean(done && c->labels));
 		json_object_object_add(object, "converted", json_object_new_boolean(done));
 		json_print(object);
 		return;
 	}
 	printf("0 %" PRIu64 " %s %s\n", c->new.sectors, c->new.type, c->new.table);
+	if (c->labels)
+		note("%s: its labels %s removed, as a mirror does not keep them true: hedgectl assemble %s not find the legs any more, keep the table line",
+		     c->name, done ? "were" : "would be", done ? "does" : "would");
 	if (c->table.sync && !strcmp(c->table.sync, "sync"))
 		note("%s: the mirror had no handle_errors, so nothing tells whether its legs are equal: all is copied from the first",
 		     c->name);
@@ -254,10 +314,14 @@ static enum exit_status run(const struct args *args)
 	if (!strncmp(c.name, "/dev/mapper/", 12))
 		c.name += 12;
 	r = plan(&c);
+	if (!r && !dry && c.labels)
+		r = open_labels(&c);
 	if (!r && !dry)
-		r = line_swap(c.name, &c.old, &c.new, verify, &c);
+		r = line_swap(c.name, &c.old, &c.new, verify, restore_labels, &c);
 	if (!r)
 		report(&c, args_has(args, "json"), !dry);
+	for (int i = 0; i < c.nr_taken; i++)
+		label_taken_free(&c.taken[i]);
 	line_free(&c.old);
 	line_free(&c.new);
 	table_free(&c.table);
@@ -269,7 +333,8 @@ const struct command convert_command = {
 	.synopsis = "NAME",
 	.summary = "turn a mirror into a hedged volume, or back, while it is in use",
 	.details = "The data, the log and the device stay; only the table is replaced, which takes a moment\n"
-		   "in which I/O waits. A leg that is out has to be reinstated or replaced first.\n",
+		   "in which I/O waits. A leg that is out has to be reinstated or replaced first. From a\n"
+		   "volume with labels these are removed when it becomes a mirror.\n",
 	.options = options,
 	.example = "hedgectl convert vol0",
 	.min_operands = 1,

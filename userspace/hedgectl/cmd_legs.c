@@ -182,19 +182,6 @@ const struct command reinstate_command = {
 
 /* --- replace --------------------------------------------------------------------- */
 
-/* The UUID of the set in the features of a table; false if it has no labels. */
-static bool find_label(const struct table *table, uint8_t *uuid)
-{
-	char *copy = xstrdup(table->features ? table->features : ""), *rest = copy, *word;
-	bool found = false;
-
-	while (!found && (word = next_word(&rest)))
-		if (!strcmp(word, "label") && (word = next_word(&rest)))
-			found = uuid_scan(word, uuid);
-	free(copy);
-	return found;
-}
-
 static int check_new(const struct leg_request *request, const struct device *device,
 		     const struct labelled *labelled, bool label)
 {
@@ -281,7 +268,7 @@ static int exchange(struct leg_request *request, const struct device *device)
 static int replace(struct leg_request *request, struct device *device)
 {
 	uint8_t uuid[HEDGE_UUID_BYTES];
-	bool label = find_label(&request->table, uuid);
+	bool label = table_label(&request->table, uuid);
 	struct labelled labelled;
 	int r;
 

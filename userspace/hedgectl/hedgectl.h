@@ -205,8 +205,10 @@ struct line {
 
 int line_read(const char *name, struct line *line);
 void line_free(struct line *line);
+/* verify() is called while the device is suspended, undo() if the old table is to come back then. */
 int line_swap(const char *name, const struct line *old, const struct line *new,
-	      int (*verify)(const char *name, void *context), void *context);
+	      int (*verify)(const char *name, void *context), void (*undo)(void *context),
+	      void *context);
 
 /* kmsg.c: what device-mapper says in the kernel log while we work */
 int kmsg_begin(void);

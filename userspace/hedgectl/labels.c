@@ -72,6 +72,19 @@ uint64_t random_u64(void)
 	return getrandom(&value, sizeof(value), 0) == sizeof(value) ? value | 1 : 1;
 }
 
+/* The UUID of the set in the features of a table; false if it has no labels. */
+bool table_label(const struct table *table, uint8_t *uuid)
+{
+	char *copy = xstrdup(table->features ? table->features : ""), *rest = copy, *word;
+	bool found = false;
+
+	while (!found && (word = next_word(&rest)))
+		if (!strcmp(word, "label") && (word = next_word(&rest)))
+			found = uuid_scan(word, uuid);
+	free(copy);
+	return found;
+}
+
 uint64_t label_data_bytes(uint64_t device_bytes)
 {
 	device_bytes -= device_bytes % BLOCK;
@@ -207,19 +220,25 @@ int label_read(const char *path, struct labelled *labelled, bool quiet)
 	return r;
 }
 
+/* The path of a device of which the numbers are known, NULL if there is none. */
+static char *number_path(const char *numbers)
+{
+	char *uevent = xprintf("/sys/dev/block/%s/uevent", numbers), *path = NULL;
+	char *text = sysfs_read_file(uevent, NULL), *name = text ? strstr(text, "DEVNAME=") : NULL;
+
+	if (name)
+		path = xprintf("/dev/%.*s", (int)strcspn(name + 8, "\n"), name + 8);
+	free(uevent);
+	free(text);
+	return path;
+}
+
 int label_read_number(const char *numbers, struct labelled *labelled)
 {
-	char *path = xprintf("/sys/dev/block/%s/uevent", numbers);
-	char *text = sysfs_read_file(path, NULL), *name = text ? strstr(text, "DEVNAME=") : NULL;
-	int r = -1;
+	char *path = number_path(numbers);
+	int r = path ? label_read(path, labelled, true) : -1;
 
 	free(path);
-	if (name) {
-		path = xprintf("/dev/%.*s", (int)strcspn(name + 8, "\n"), name + 8);
-		r = label_read(path, labelled, true);
-		free(path);
-	}
-	free(text);
 	return r;
 }
 
@@ -315,6 +334,100 @@ int label_wipe(const char *path, const struct labelled *labelled)
 	}
 	free(block);
 	return r;
+}
+
+/*
+ * A device that is in use by a volume: it is opened while that runs, and written to only while
+ * it is suspended.
+ */
+int label_take(const char *numbers, struct taken *taken)
+{
+	uint64_t bytes = 0;
+
+	*taken = (struct taken){ .fd = -1, .path = number_path(numbers) };
+	if (taken->path)
+		taken->fd = open(taken->path, O_RDWR | O_CLOEXEC | O_DIRECT);
+	if (taken->fd < 0 || ioctl(taken->fd, BLKGETSIZE64, &bytes) || bytes < 4 * BLOCK) {
+		fail("%s: can not be opened: %s", taken->path ? taken->path : numbers,
+		     strerror(errno));
+		return -1;
+	}
+	taken->end = bytes - bytes % BLOCK - BLOCK;
+	taken->slots = block_alloc(HEDGE_LABEL_BYTES);
+	taken->last = block_alloc(BLOCK);
+	return 0;
+}
+
+/* Where a label, or a stamp, is, and how long. */
+static uint64_t place(const struct taken *taken, uint8_t *block, size_t *bytes)
+{
+	*bytes = taken->now.log ? BLOCK : HEDGE_LABEL_BYTES;
+	if (!taken->now.log)
+		return taken->now.sector * SECTOR;
+	if (!read_at(taken->fd, block, BLOCK, 0))
+		return 0;
+	return hedge_stamp_sector(get_le(block + 8, 8)) * SECTOR;
+}
+
+int label_take_away(struct taken *taken)
+{
+	uint8_t *block = block_alloc(HEDGE_LABEL_BYTES);
+	uint64_t sector, at;
+	size_t bytes;
+	int r = -1;
+
+	at = place(taken, block, &bytes);
+	if (!at || !read_at(taken->fd, taken->slots, bytes, at) ||
+	    !read_at(taken->fd, taken->last, BLOCK, taken->end)) {
+		fail("%s: can not be read: %s", taken->path, strerror(errno));
+	} else {
+		taken->wiped = true;
+		memset(block, 0, HEDGE_LABEL_BYTES);
+		r = write_at(taken->fd, taken->path, block, bytes, at);
+		memcpy(block, taken->last, BLOCK);
+		if (!r && !taken->now.log && locator_decode(block, &sector)) {
+			memset(block, 0, BLOCK);
+			r = write_at(taken->fd, taken->path, block, BLOCK, taken->end);
+		}
+		if (!r && fsync(taken->fd)) {
+			fail("%s: can not be written: %s", taken->path, strerror(errno));
+			r = -1;
+		}
+	}
+	free(block);
+	return r;
+}
+
+int label_give_back(struct taken *taken)
+{
+	uint8_t *block;
+	uint64_t at;
+	size_t bytes;
+	int r;
+
+	if (!taken->wiped)
+		return 0;
+	block = block_alloc(BLOCK);
+	at = place(taken, block, &bytes);
+	r = at ? write_at(taken->fd, taken->path, taken->slots, bytes, at) : -1;
+	if (!r && !taken->now.log)
+		r = write_at(taken->fd, taken->path, taken->last, BLOCK, taken->end);
+	if (!r && fsync(taken->fd)) {
+		fail("%s: can not be written: %s", taken->path, strerror(errno));
+		r = -1;
+	}
+	free(block);
+	return r;
+}
+
+void label_taken_free(struct taken *taken)
+{
+	if (taken->fd >= 0)
+		close(taken->fd);
+	labelled_free(&taken->now);
+	free(taken->path);
+	free(taken->slots);
+	free(taken->last);
 }
 
 /* Makes a log new: without a header, so that the kernel makes one, and with the stamp of its set. */

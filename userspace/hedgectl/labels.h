@@ -30,6 +30,7 @@ void uuid_format(const uint8_t *uuid, char *text);
 bool uuid_scan(const char *text, uint8_t *uuid);
 int uuid_make(uint8_t *uuid);
 uint64_t random_u64(void);
+bool table_label(const struct table *table, uint8_t *uuid);
 
 uint64_t label_data_bytes(uint64_t device_bytes);	/* the most that leaves room for a label */
 int label_read(const char *path, struct labelled *labelled, bool quiet);
@@ -38,6 +39,21 @@ int label_write(const char *path, const struct hedge_label *label);	/* both slot
 int label_wipe(const char *path, const struct labelled *labelled);
 int stamp_write(const char *path, uint64_t regions, const uint8_t *uuid, uint64_t stamp);
 void labelled_free(struct labelled *labelled);
+
+/* The label of a leg whose volume is suspended, or a log's stamp, while it is taken away. */
+struct taken {
+	char *path;
+	int fd;
+	struct labelled now;
+	uint64_t end;		/* byte at which the last block of the device begins */
+	uint8_t *slots, *last;	/* what was there */
+	bool wiped;
+};
+
+int label_take(const char *numbers, struct taken *taken);	/* opens it: major:minor */
+int label_take_away(struct taken *taken);	/* reads what there is, and zeroes it */
+int label_give_back(struct taken *taken);
+void label_taken_free(struct taken *taken);
 
 /* All block devices that may be legs or logs. */
 struct labelled_list {

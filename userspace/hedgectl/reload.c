@@ -132,7 +132,8 @@ static int go_back(const char *name, const struct line *old, int kmsg)
 }
 
 int line_swap(const char *name, const struct line *old, const struct line *new,
-	      int (*verify)(const char *name, void *context), void *context)
+	      int (*verify)(const char *name, void *context), void (*undo)(void *context),
+	      void *context)
 {
 	int kmsg = kmsg_begin();
 
@@ -154,13 +155,16 @@ int line_swap(const char *name, const struct line *old, const struct line *new,
 		return -1;
 	}
 	if (verify(name, context)) {
+		undo(context);
 		simple(DM_DEVICE_CLEAR, name);
 		resume(name);
 		kmsg_end(kmsg);
 		return -1;
 	}
-	if (!resume(name))
+	if (!resume(name)) {
+		undo(context);
 		return go_back(name, old, kmsg);
+	}
 	kmsg_end(kmsg);
 	munlockall();
 	return 0;
