@@ -49,12 +49,12 @@ for m in brd null_blk loop dm-flakey dm-mirror dm-log; do
 done
 
 make -s -C "$top/tests/tools"
-for p in load reused linear vectors uring submit failing; do
+for p in load reused linear vectors uring submit failing squeeze; do
 	options+=(--bin "$top/tests/tools/build/$p")
 done
 make -s -C "$top/userspace" >&2
 options+=(--bin "$top/userspace/build/hedgectl")
-for p in dmsetup fio jq cmp timeout blkdiscard blockdev dd od sed grep awk; do
+for p in dmsetup fio jq cmp timeout losetup truncate blkdiscard blockdev dd od sed grep awk; do
 	options+=(--bin "$p")
 done
 

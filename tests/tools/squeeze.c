@@ -1,0 +1,168 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * squeeze - reads and writes while the kernel gets no memory at all.
+ *
+ *   squeeze DEV SECONDS THREADS
+ *
+ * So many threads read and write random blocks of 4 KiB of DEV, with O_DIRECT and one at
+ * a time each, for so long. Meanwhile every slab allocation and every allocation of
+ * pages in the kernel fails, for everybody, whether it may wait or not: only what
+ * pools hold in reserve is left. Needs a kernel with fault injection. All that this
+ * program needs is there before, and nothing is opened or begun meanwhile.
+ *
+ * Prints "ended=N errors=N slabs=N pages=N seconds=N": requests that ended meanwhile, how
+ * many of them in an error, and how many allocations of each kind failed. If nothing
+ * ends any more memory comes back after a minute, and seconds tells it. Exit status 0,
+ * or 2 if it could not run.
+ */
+#include "io.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <sys/mman.h>
+
+#define BLOCK 4096
+#define MOST 1000000000		/* failures; the kernel counts them down */
+#define PATIENCE 60		/* seconds */
+
+static int fd;
+static uint64_t blocks;
+static atomic_bool go, stop;
+static _Atomic uint64_t done, errors;
+static _Atomic unsigned int running;
+
+struct fault {
+	const char *name;
+	int probability;
+};
+
+static struct fault faults[] = { { "failslab", -1 }, { "fail_page_alloc", -1 } };
+
+static int open_file(const char *fault, const char *name)
+{
+	char path[128];
+	int f;
+
+	snprintf(path, sizeof(path), "/sys/kernel/debug/%s/%s", fault, name);
+	f = open(path, O_RDWR | O_CLOEXEC);
+	if (f < 0)
+		die("%s", path);
+	return f;
+}
+
+static void put(const char *fault, const char *name, const char *value)
+{
+	int f = open_file(fault, name);
+
+	if (write(f, value, strlen(value)) < 0)
+		die("%s/%s", fault, name);
+	close(f);
+}
+
+static long failures(const char *fault)
+{
+	char text[32] = "";
+	int f = open_file(fault, "times");
+
+	if (read(f, text, sizeof(text) - 1) < 0)
+		die("%s/times", fault);
+	close(f);
+	return MOST - atol(text);
+}
+
+static void prepare(struct fault *fault)
+{
+	char most[32];
+
+	snprintf(most, sizeof(most), "%d", MOST);
+	put(fault->name, "probability", "0");
+	put(fault->name, "ignore-gfp-wait", "N");
+	put(fault->name, "task-filter", "N");
+	put(fault->name, "interval", "1");
+	put(fault->name, "space", "0");
+	put(fault->name, "verbose", "0");
+	put(fault->name, "times", most);
+	if (!strcmp(fault->name, "fail_page_alloc"))
+		put(fault->name, "min-order", "0");
+	fault->probability = open_file(fault->name, "probability");
+}
+
+static void set_all(const char *probability)
+{
+	for (unsigned int i = 0; i < sizeof(faults) / sizeof(*faults); i++)
+		if (write(faults[i].probability, probability, strlen(probability)) < 0)
+			die("%s/probability", faults[i].name);
+}
+
+static void *worker(void *arg)
+{
+	uint64_t random = mix(1 + (uintptr_t)arg), *data = buffer(BLOCK);
+
+	memset(data, 1, BLOCK);
+	running++;
+	while (!go)
+		;
+	while (!stop) {
+		off_t at = (off_t)(next_random(&random) % blocks * BLOCK);
+		ssize_t n;
+
+		if (next_random(&random) % 4) {
+			for (unsigned int i = 0; i < BLOCK / sizeof(*data); i++)
+				data[i] = random + i;
+			n = pwrite(fd, data, BLOCK, at);
+		} else {
+			n = pread(fd, data, BLOCK, at);
+		}
+		errors += n != BLOCK;
+		done++;
+	}
+	running--;
+	return NULL;
+}
+
+/* A thread that waits asks for no memory if it only looks. */
+static void idle_until(uint64_t ns, bool all_ended)
+{
+	while (now_ns() < ns && !(all_ended && !running))
+		usleep(10000);
+}
+
+int main(int argc, char **argv)
+{
+	uint64_t seconds, threads, begin, meanwhile, failed;
+	pthread_t thread;
+
+	if (argc != 4) {
+		fprintf(stderr, "usage: squeeze DEV SECONDS THREADS\n");
+		return 2;
+	}
+	seconds = number(argv[2]);
+	threads = number(argv[3]);
+	fd = open_direct(argv[1], O_RDWR);
+	blocks = device_bytes(fd) / BLOCK;
+	for (unsigned int i = 0; i < sizeof(faults) / sizeof(*faults); i++)
+		prepare(&faults[i]);
+	for (uint64_t i = 0; i < threads; i++)
+		if (pthread_create(&thread, NULL, worker, (void *)(uintptr_t)i))
+			die("thread");
+	if (mlockall(MCL_CURRENT))
+		die("memory cannot be locked");
+	while (running < threads)
+		usleep(1000);
+
+	set_all("100");
+	begin = now_ns();
+	go = true;
+	idle_until(begin + seconds * 1000000000, false);
+	meanwhile = done;
+	failed = errors;
+	stop = true;
+	/* What has begun must end too before there is memory again. */
+	idle_until(begin + PATIENCE * 1000000000ULL, true);
+	set_all("0");
+	printf("ended=%llu errors=%llu slabs=%ld pages=%ld seconds=%llu\n",
+	       (unsigned long long)meanwhile, (unsigned long long)failed,
+	       failures("failslab"), failures("fail_page_alloc"),
+	       (unsigned long long)((now_ns() - begin) / 1000000000));
+	return 0;
+}
