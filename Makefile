@@ -29,6 +29,7 @@ help:
 	@echo 'make demo            what hedging does to the tail, measured by fio'
 	@echo 'make bench           what it costs and gains; BENCH=cost: that section only'
 	@echo 'make check           all quick tests'
+	@echo 'make docs            the documents as HTML, in build/docs'
 	@echo 'make figures         the figures of Documentation/theory.rst, about 15 minutes'
 	@echo 'make check-debug     the kernel tests on a kernel full of checks'
 	@echo 'make check-matrix    the module built for, and tested on, several kernels'
@@ -114,6 +115,9 @@ check: deps
 	$(MAKE) built
 	tests/check
 
+docs: deps userspace
+	tests/docs build/docs
+
 figures: deps
 	$(MAKE) -C userspace figures
 
@@ -135,5 +139,5 @@ clean:
 	$(MAKE) -C tests/unit clean
 
 .PHONY: all help module userspace install install-boot install-units install-hooks \
-	install-source dkms-install packages deps built demo bench check figures check-debug \
+	install-source dkms-install packages deps built demo bench check docs figures check-debug \
 	check-matrix shell clean
