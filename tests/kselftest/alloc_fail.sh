@@ -1,9 +1,9 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
 #
-# Each allocation of a table's construction, and of a resume, fails once: the table is
-# refused and leaves nothing behind, or the device works, if need be without its
-# directories in sysfs. Needs a kernel with fault injection (the debug rig).
+# Allocations of a table's construction, and of a resume, fail, each in turn but for
+# those of pools, where one is like the next: the table is refused and leaves nothing
+# behind, or the device works, if need be without its directories in sysfs. Needs a kernel with fault injection (the debug rig).
 # limit: 1000
 
 . "$(dirname "$0")/common.sh"
@@ -23,6 +23,8 @@ lines=(
 	"$(hedge_table policy coc leg 1 weight 7)"
 	"0 $LENGTH hedge disk 3 /dev/ram2 1024 nosync 2 /dev/ram0 0 /dev/ram1 0"
 )
+# Of the second most are as those of the first.
+edge=100
 
 works()
 {
@@ -34,12 +36,16 @@ works()
 # How many lines of what failing has said match.
 said() { grep -cE "$1" "$TMP/said" || :; }
 
+# The kernel's log then has what vmalloc says when it fails; see run_in_guest.sh.
+echo "allocations fail on purpose: begin" >/dev/kmsg
+
 # Every allocation of the constructor. dm_dirty_log_create() does not say why it
 # failed: what is then EINVAL is told apart by the kernel log.
 for line in "${lines[@]}"; do
 	dmsetup create "$NAME" --notable
 	log_mark
-	check "each allocation of the table" eval 'failing load "$NAME" "$line" >"$TMP/said"'
+	check "each allocation of the table" eval 'failing load "$NAME" "$line" --edge $edge >"$TMP/said"'
+	edge=30
 	echo "# $(said ' errno=ENOMEM$') times ENOMEM, $(said ' errno=EINVAL$') times EINVAL, $(said ' errno=0$') times taken"
 	check_num "the table was refused for each that matters" "$(said ' errno=ENOMEM$') > 10"
 	check_eq "with ENOMEM or nothing" "$(said ' errno=(ENOMEM|EINVAL|0)$')" "$(said '')"
@@ -55,6 +61,7 @@ done
 hedge_create policy coc
 check "each allocation of a resume" eval 'failing resume "$NAME" "$DEV" "$SYS/legs/1" >"$TMP/said"'
 echo "# $(said dir=1) times with directories in sysfs, $(said dir=0) times without, $(said ' errno=E') times refused"
+echo "allocations fail on purpose: end" >/dev/kmsg
 check_num "the directories could not be made" "$(said dir=0) > 20"
 check_eq "the device always works" "$(said read=1)" "$(said '')"
 check_match "in the end they are there" "$(tail -n 1 "$TMP/said")" ' errno=0 dir=1 read=1$'

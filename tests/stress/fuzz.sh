@@ -61,7 +61,7 @@ LENGTH=8192
 unset 'LEGS[3]'
 hedge_create
 fill_legs
-nice -n 19 load mixed "$DEV" --threads 2 --verify >"$TMP/load" &
+load mixed "$DEV" --threads 2 --verify >"$TMP/load" &
 load=$!
 check "values for attributes" fuzz_ok attributes "$SYS" --count $((COUNT * 2 / 5)) --seed "$SEED" <"$TMP/values"
 tell

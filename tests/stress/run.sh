@@ -45,7 +45,7 @@ for p in stress fuzz load; do
 	options+=(--bin "$top/tests/tools/build/$p")
 done
 options+=(--bin "$top/userspace/build/hedgectl")
-for p in nice dmsetup cmp timeout blockdev dd sed grep awk sort cut find cat rm; do
+for p in dmsetup cmp timeout blockdev dd sed grep awk sort cut find cat rm; do
 	options+=(--bin "$p")
 done
 for f in "$here"/{stress,fuzz}.sh "$top"/tests/kselftest/{common,run_in_guest}.sh; do

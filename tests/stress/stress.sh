@@ -344,8 +344,7 @@ round()
 
 	echo "# seed $SEED: $legs legs, log $log${labelled:+, labels}, $seconds s"
 	make_volume "$legs" "$log" "$labelled"
-	# Nice, or the actions would wait for a processor.
-	nice -n 19 stress "$DEV" --threads 16 --seconds 100000 --seed "$RANDOM" \
+	stress "$DEV" --threads 16 --seconds 100000 --seed "$RANDOM" \
 		2> >(sed -u 's/^/# /') >"$TMP/stress" &
 	worker=$!
 	end=$((SECONDS + seconds))

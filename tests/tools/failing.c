@@ -2,18 +2,19 @@
 /*
  * failing - load or resume a device-mapper table with one allocation failing.
  *
- *   failing load NAME TABLE-LINE
- *   failing resume NAME DEV DIR
+ *   failing load NAME TABLE-LINE [--edge N] [--between N]
+ *   failing resume NAME DEV DIR [--edge N] [--between N]
  *
- * For N = 1, 2, ... the Nth allocation that the kernel makes for the ioctl fails, by
- * /proc/self/fail-nth, until nothing has failed any more: then every one was
- * tried. load clears what was taken. resume suspends the device before, resumes it once
+ * The nth allocation that the kernel makes for the ioctl fails, by
+ * /proc/self/fail-nth, for the first and last --edge (default 100) n that there are and
+ * --between (default 20) others: many are those of pools, where one is like the next.
+ * load clears what was taken. resume suspends the device before, resumes it once
  * more if the first resume was refused, and then reads DEV here and there; DIR
  * is a directory that the resume makes if it can.
  *
- * Prints a line for each N: "N errno=E", and for resume "dir=0|1 read=0|1" as well: whether
- * DIR was there and the reads were good. The last line is for the N that failed
- * nothing. Exit status 0, or 2 if it could not run.
+ * Prints a line for each n: "n errno=E", and for resume "dir=0|1 read=0|1" as well: whether
+ * DIR was there and the reads were good. In the last one no allocation failed. Exit
+ * status 0, or 2 if it could not run.
  */
 #include "io.h"
 
@@ -21,9 +22,9 @@
 #include <stddef.h>
 
 #define SIZE 8192
-#define MOST 5000
 
-static int control;
+static int control, edge = 100, between = 20;
+static const char *name, *line, *dev, *dir;	/* line: else it is a resume */
 static _Alignas(8) char room[SIZE];
 
 /* Returns what is left of the count. */
@@ -41,7 +42,7 @@ static long long fail_nth(const char *set)
 }
 
 /* TABLE-LINE is "<start> <length> <target> <parameters>". */
-static void put_table(struct dm_ioctl *dm, const char *line)
+static void put_table(struct dm_ioctl *dm)
 {
 	struct dm_target_spec *spec = (void *)((char *)dm + sizeof(*dm));
 	unsigned long long start, length;
@@ -60,8 +61,7 @@ static void put_table(struct dm_ioctl *dm, const char *line)
 }
 
 /* The ioctl with its @nth allocation failing, 0 = none. *@failed: whether one did. */
-static int dm(unsigned long what, const char *name, uint32_t flags, const char *line, int nth,
-	      bool *failed)
+static int dm(unsigned long what, uint32_t flags, int nth, bool *failed)
 {
 	struct dm_ioctl *dm = (void *)room;
 	char number[16];
@@ -73,8 +73,8 @@ static int dm(unsigned long what, const char *name, uint32_t flags, const char *
 	dm->data_start = sizeof(*dm);
 	dm->flags = flags;
 	snprintf(dm->name, sizeof(dm->name), "%s", name);
-	if (line)
-		put_table(dm, line);
+	if (what == DM_TABLE_LOAD)
+		put_table(dm);
 	if (!nth)
 		return ioctl(control, what, dm) ? errno : 0;
 	snprintf(number, sizeof(number), "%d", nth);
@@ -85,7 +85,7 @@ static int dm(unsigned long what, const char *name, uint32_t flags, const char *
 	return error;
 }
 
-static bool reads(const char *dev)
+static bool reads(void)
 {
 	int fd = open_direct(dev, O_RDONLY);
 	uint64_t random = 1, blocks = device_bytes(fd) / 4096;
@@ -102,54 +102,76 @@ static bool reads(const char *dev)
 	return good;
 }
 
-static void tell(int n, int error)
+/* Returns whether an allocation has failed. */
+static bool try(int n)
 {
-	printf("%d errno=%s", n, error ? strerrorname_np(error) : "0");
-}
+	bool failed = false;
+	int error;
 
-static void all_loads(const char *name, const char *line)
-{
-	bool failed = true;
-
-	for (int n = 1; failed && n < MOST; n++) {
-		tell(n, dm(DM_TABLE_LOAD, name, 0, line, n, &failed));
-		printf("\n");
+	if (line) {
+		error = dm(DM_TABLE_LOAD, 0, n, &failed);
+		printf("%d errno=%s\n", n, error ? strerrorname_np(error) : "0");
 		if (failed)
-			dm(DM_TABLE_CLEAR, name, 0, NULL, 0, NULL);
+			dm(DM_TABLE_CLEAR, 0, 0, NULL);
+		return failed;
 	}
+	error = dm(DM_DEV_SUSPEND, DM_SUSPEND_FLAG, 0, NULL);
+	if (error) {
+		errno = error;
+		die("suspend");
+	}
+	error = dm(DM_DEV_SUSPEND, 0, n, &failed);
+	printf("%d errno=%s", n, error ? strerrorname_np(error) : "0");
+	if (error)
+		dm(DM_DEV_SUSPEND, 0, 0, NULL);
+	printf(" dir=%d read=%d\n", !access(dir, F_OK), reads());
+	return failed;
 }
 
-static void all_resumes(const char *name, const char *dev, const char *dir)
+/* How many allocations there are: the first n that fails nothing, less one. */
+static int all(void)
 {
-	bool failed = true;
+	int low = 0, high = 64;
 
-	for (int n = 1; failed && n < MOST; n++) {
-		int error = dm(DM_DEV_SUSPEND, name, DM_SUSPEND_FLAG, NULL, 0, NULL);
-
-		if (error) {
-			errno = error;
-			die("suspend");
-		}
-		error = dm(DM_DEV_SUSPEND, name, 0, NULL, n, &failed);
-		tell(n, error);
-		if (error)
-			dm(DM_DEV_SUSPEND, name, 0, NULL, 0, NULL);
-		printf(" dir=%d read=%d\n", !access(dir, F_OK), reads(dev));
+	while (try(high)) {
+		low = high;
+		high *= 2;
 	}
+	while (high - low > 1) {
+		int n = low + (high - low) / 2;
+
+		if (try(n))
+			low = n;
+		else
+			high = n;
+	}
+	return low;
 }
 
 int main(int argc, char **argv)
 {
-	control = open("/dev/mapper/control", O_RDWR);
-	if (control < 0)
-		die("/dev/mapper/control");
-	if (argc == 4 && !strcmp(argv[1], "load")) {
-		all_loads(argv[2], argv[3]);
-	} else if (argc == 5 && !strcmp(argv[1], "resume")) {
-		all_resumes(argv[2], argv[3], argv[4]);
+	int nr, step;
+
+	if (argc >= 4 && !strcmp(argv[1], "load")) {
+		line = argv[3];
+	} else if (argc >= 5 && !strcmp(argv[1], "resume")) {
+		dev = argv[3];
+		dir = argv[4];
 	} else {
 		fprintf(stderr, "usage: failing load NAME TABLE-LINE | resume NAME DEV DIR\n");
 		return 2;
 	}
+	name = argv[2];
+	for (int i = line ? 4 : 5; i + 1 < argc; i += 2)
+		*(!strcmp(argv[i], "--edge") ? &edge : &between) = (int)number(argv[i + 1]);
+	control = open("/dev/mapper/control", O_RDWR);
+	if (control < 0)
+		die("/dev/mapper/control");
+	nr = all();
+	step = nr > 2 * edge ? (nr - 2 * edge) / (between + 1) + 1 : 1;
+	for (int n = 1; n <= nr; n++)
+		if (n <= edge || n > nr - edge || n % step == 0)
+			try(n);
+	try(nr + 1);
 	return 0;
 }

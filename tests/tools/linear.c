@@ -186,6 +186,7 @@ int main(int argc, char **argv)
 		return 2;
 	}
 	parse(argc, argv);
+	be_nice();
 	write_fd = open_direct(argv[1], O_RDWR);
 	if (!read_fd)
 		read_fd = open_direct(argv[1], O_RDONLY);

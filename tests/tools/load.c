@@ -183,6 +183,7 @@ int main(int argc, char **argv)
 		return 2;
 	}
 	parse(argc, argv);
+	be_nice();
 	if (opt.together && (!opt.count || opt.seconds)) {
 		fprintf(stderr, "--together needs --count, and no --seconds\n");
 		return 2;
