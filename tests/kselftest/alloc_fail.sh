@@ -50,7 +50,7 @@ for line in "${lines[@]}"; do
 	check_num "the table was refused for each that matters" "$(said ' errno=ENOMEM$') > 10"
 	check_eq "with ENOMEM or nothing" "$(said ' errno=(ENOMEM|EINVAL|0)$')" "$(said '')"
 	check_eq "but where it was the dirty log's" "$(said ' errno=EINVAL$')" \
-		"$(log_since | grep -c "dirty log cannot be made")"
+		"$(log_since | grep -c "dirty log cannot be made" || :)"
 	check_match "without a failure it is taken" "$(tail -n 1 "$TMP/said")" ' errno=0$'
 	dmsetup resume "$NAME"
 	check "the device works" works

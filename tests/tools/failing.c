@@ -27,17 +27,20 @@ static int control, edge = 100, between = 20;
 static const char *name, *line, *dev, *dir;	/* line: else it is a resume */
 static _Alignas(8) char room[SIZE];
 
-/* Returns what is left of the count. */
+/*
+ * Sets the count, or returns what is left of it. The file stays open: to open it
+ * takes an allocation.
+ */
 static long long fail_nth(const char *set)
 {
-	int fd = open("/proc/self/fail-nth", set ? O_WRONLY : O_RDONLY);
+	static int fd = -1;
 	char left[32] = "";
 
 	if (fd < 0)
+		fd = open("/proc/self/fail-nth", O_RDWR | O_CLOEXEC);
+	if (fd < 0 || (set ? pwrite(fd, set, strlen(set), 0) :
+			     pread(fd, left, sizeof(left) - 1, 0)) < 0)
 		die("/proc/self/fail-nth");
-	if (set ? write(fd, set, strlen(set)) < 0 : read(fd, left, sizeof(left) - 1) < 0)
-		die("/proc/self/fail-nth");
-	close(fd);
 	return atoll(left);
 }
 
@@ -167,6 +170,7 @@ int main(int argc, char **argv)
 	control = open("/dev/mapper/control", O_RDWR);
 	if (control < 0)
 		die("/dev/mapper/control");
+	fail_nth("0");
 	nr = all();
 	step = nr > 2 * edge ? (nr - 2 * edge) / (between + 1) + 1 : 1;
 	for (int n = 1; n <= nr; n++)
