@@ -36,7 +36,7 @@ works()
 # How many lines of what failing has said match.
 said() { grep -cE "$1" "$TMP/said" || :; }
 
-# The kernel's log then has what vmalloc says when it fails; see run_in_guest.sh.
+# The kernel's log then has traces of allocators; see run_in_guest.sh.
 echo "allocations fail on purpose: begin" >/dev/kmsg
 
 # Every allocation of the constructor. dm_dirty_log_create() does not say why it

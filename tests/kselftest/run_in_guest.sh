@@ -28,10 +28,10 @@ if [ ${#tests[@]} -eq 0 ]; then
 	done
 fi
 
-# What vmalloc says when it fails is no fault where allocations fail on purpose; tests/vm/run
+# What vmalloc and kmem_cache_create say when they fail is no fault where allocations fail on purpose; tests/vm/run
 # leaves the same out.
 PURPOSE='/allocations fail on purpose: begin/,/allocations fail on purpose: end/'
-PURPOSE+='{/vmalloc error:/,/Call Trace:/d}'
+PURPOSE+='{/vmalloc error:|kmem_cache_create.* failed/,/Call Trace:/d}'
 
 passed=0 failed=0 skipped=0 number=0 bad=()
 
@@ -67,7 +67,7 @@ for t in "${tests[@]}"; do
 	esac
 	tidy || why+="${why:+, }left something behind"
 	wait $printer || :
-	faults=$(dmesg | sed "1,/$mark/d" | sed "$PURPOSE" | grep -E "$FAULTS" | head -n 5 || :)
+	faults=$(dmesg | sed "1,/$mark/d" | sed -E "$PURPOSE" | grep -E "$FAULTS" | head -n 5 || :)
 	[ -z "$faults" ] || why+="${why:+, }the kernel log shows a fault"
 	if [ "$why" ]; then
 		failed=$((failed + 1)) bad+=("$t")
