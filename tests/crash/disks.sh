@@ -23,38 +23,32 @@
 CACHED=${CACHED---volatile}
 [ "$TARGET" != mirror ] || CACHED=''
 POINTS=${POINTS:-40}
+SWEPT=$((POINTS > 100 ? POINTS : POINTS / 3))	# points that sweep looks at
 SEED=${SEED:-1}
 TRACE_FILE=$TMP/trace
 MARKS=/sys/kernel/tracing/trace_marker
 TARGETS=()		# where crashed legs are put
 DISKS=()		# what replay takes
+LAGS=()			# processes that set them up
 
 say() { echo "$1" >$MARKS; }
 
-# A crash needs a resync: an own word for a module that has none.
-need_resync()
-{
-	need_hedge
-	legs_brd 2 1
-	LOG='core 2 128 sync' hedge_create 2>/dev/null || skip "$TARGET has no resync"
-	dmsetup remove "$NAME"
-}
-
-# disks_make LEGS SECTORS REGION-SECTORS
+# disks_make LEGS SECTORS REGION-SECTORS [MORE]: the mirror has so many sectors, each
+# disk has some more of them, for a label.
 disks_make()
 {
-	local i nr=$(($1 + 1)) bytes=$(($2 * 512))
+	local i nr=$(($1 + 1))
 
 	need_module dm-log-writes
 	need_module dm-lag
 	modprobe -q dm-log
-	NR_LEGS=$1 LENGTH=$2 REGION=$3
+	NR_LEGS=$1 LENGTH=$2 REGION=$3 SECTORS=$(($2 + ${4:-0}))
 	rmmod brd 2>/dev/null || :
 	modprobe brd rd_nr=$((3 * nr)) rd_size=$((128 * 1024)) max_part=1
 	LEGS=() OFFSETS=() TARGETS=() DISKS=()
 	for ((i = 0; i < nr; i++)); do
-		truncate -s $bytes "$TMP/base$i"
-		dmsetup create "lag$i" --table "0 $2 lag /dev/ram$i 0 64 $((SEED * 16 + i))"
+		truncate -s $((SECTORS * 512)) "$TMP/base$i"
+		dmsetup create "lag$i" --table "0 $SECTORS lag /dev/ram$i 0 64 $((SEED * 16 + i))"
 		LEGS+=("/dev/mapper/disk$i")
 		TARGETS+=("/dev/ram$((2 * nr + i))")
 	done
@@ -69,12 +63,15 @@ disks_fill()
 	dd if="$TMP/base$1" of="/dev/ram$1" bs=1M oflag=direct status=none
 }
 
+# disk_lag I LEAST MOST: nanoseconds that a request takes; all disks at once, so it is
+# sure only when they are recorded.
 disk_lag()
 {
-	lag "$1" writes 1
-	lag "$1" law begin
-	lag "$1" law add 0 "$2" 1000000000 "$3"
-	lag "$1" law end
+	{
+		lag "$1" writes 1 && lag "$1" law begin &&
+			lag "$1" law add 0 "$2" 1000000000 "$3" && lag "$1" law end
+	} &
+	LAGS+=($!)
 }
 
 # disks_record: the disks are recorded from here on.
@@ -82,9 +79,10 @@ disks_record()
 {
 	local i filter='' number
 
+	for i in "${LAGS[@]}"; do wait "$i"; done
 	for ((i = 0; i <= NR_LEGS; i++)); do
 		dmsetup create "disk$i" --table \
-			"0 $LENGTH log-writes /dev/mapper/lag$i /dev/ram$((NR_LEGS + 1 + i))"
+			"0 $SECTORS log-writes /dev/mapper/lag$i /dev/ram$((NR_LEGS + 1 + i))"
 		number=$(dmsetup info -c --noheadings --separator : -o major,minor "disk$i")
 		filter+="${filter:+ || }dev == $((${number%:*} << 20 | ${number#*:}))"
 		DISKS+=("$number,/dev/ram$((NR_LEGS + 1 + i)),$TMP/base$i,${TARGETS[i]}")
@@ -208,20 +206,32 @@ judge_blind()
 		legs_same
 }
 
-# crash_points PERCENT COMMAND: one test for each point, COMMAND POINT; that many
-# of POINTS.
-crash_points()
+# mark_point MARK: the crash point at which the workload said it.
+mark_point()
 {
-	local point kind last number=$(((POINTS * $1 + 99) / 100)) begin=$SECONDS
+	awk -v mark="tracing_mark_write: $1" '!/^#/ { n++ } index($0, mark) { print n; exit }' "$TRACE_FILE"
+}
 
-	last=$(wc -l <"$TRACE_FILE")
+# What makes crashes and looks for lost writes, for ask.
+crashes_start()
+{
 	# shellcheck disable=SC2086
 	ask_start crashes replay crash "$TRACE_FILE" - --seed "$SEED" $CACHED "${DISKS[@]}"
 	# shellcheck disable=SC2086
 	ask_start numbers numbered check "$DEV" "$TRACE_FILE" - $CACHED
+}
+
+# crash_points PERCENT COMMAND: one test for each point, COMMAND POINT NUMBER; that
+# many of POINTS.
+crash_points()
+{
+	local point kind last number=$(((POINTS * $1 + 99) / 100)) i=0 begin=$SECONDS
+
+	last=$(wc -l <"$TRACE_FILE")
+	[ "${crashes_in-}" ] || crashes_start
 	replay points "$TRACE_FILE" $number --seed "$SEED" "${DISKS[@]}" >"$TMP/points"
 	while read -r point kind <&9; do
-		check "crash at $point of $last, $kind" "$2" "$point"
+		check "crash at $point of $last, $kind" "$2" "$point" $((i++))
 		dmsetup remove "$NAME" 2>/dev/null || :
 	done 9<"$TMP/points"
 	echo "# $number points in $((SECONDS - begin)) s"
@@ -252,7 +262,7 @@ check_order()
 	check_num "$1: regions were marked" "$(field marked "$OUTPUT") >= ${2:-1}"
 	ORDER=$OUTPUT
 	# shellcheck disable=SC2086
-	check "$1: at $POINTS points the legs are equal where the log says so" \
-		replay sweep "$TRACE_FILE" "$POINTS" "$REGION" --seed "$SEED" $CACHED "${DISKS[@]}"
+	check "$1: at $SWEPT points the legs are equal where the log says so" \
+		replay sweep "$TRACE_FILE" "$SWEPT" "$REGION" --seed "$SEED" $CACHED "${DISKS[@]}"
 	echo "# $OUTPUT"
 }

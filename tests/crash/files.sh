@@ -8,7 +8,7 @@
 . "$(dirname "$0")/disks.sh"
 need_module ext4
 need_program mkfs.ext4
-need_resync
+need_hedge
 
 mnt=$TMP/mnt
 mkdir "$mnt"

@@ -8,7 +8,7 @@
 # cleaned only when the legs hold what they were given.
 
 . "$(dirname "$0")/disks.sh"
-need_resync
+need_hedge
 
 disks_make 2 16384 512
 disks_fill 0

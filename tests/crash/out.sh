@@ -7,7 +7,7 @@
 
 . "$(dirname "$0")/disks.sh"
 [ "$TARGET" = hedge ] || skip "legs of $TARGET do not come back"
-need_resync
+need_hedge
 
 is_out() { [[ $(health) == A[DF] ]]; }
 is_back() { [ "$(get legs/1/state)" = in_sync ]; }

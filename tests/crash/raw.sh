@@ -7,7 +7,7 @@
 # region's.
 
 . "$(dirname "$0")/disks.sh"
-need_resync
+need_hedge
 
 disks_make 2 8216 128
 disks_fill 0

@@ -6,7 +6,7 @@
 # beginning, and the first has the data.
 
 . "$(dirname "$0")/disks.sh"
-need_resync
+need_hedge
 
 disks_make 2 8216 64
 disks_fill 0

@@ -6,7 +6,7 @@
 #	run.sh [--long] [--keep DIR] [--hedge FILE.ko] [--rig fast|debug] [TEST...]
 #
 # The short pass looks at some 25 crash points, the long one at more than 500.
-# Tests are raw, files, resync, out and order here, and filesystems of
+# Tests are raw, files, resync, out, order and labels here, and filesystems of
 # ../kselftest, which needs programs that the others there do without. The modules
 # are taken as they were built. --keep brings back what the tests recorded, through
 # a serial port, which takes minutes: name one test. Environment: TARGET=mirror
@@ -30,11 +30,12 @@ while [ $# -gt 0 ]; do
 	esac
 done
 make -s -C "$top/tests/tools"
+make -s -C "$top/userspace" >&2
 if [ $# -eq 0 ]; then
 	"$here/selftest" | sed 's/^/    /'
 fi
-[ $# -gt 0 ] || set -- raw files resync out order
-: "${POINTS:=${long:+520}}" "${POINTS:=24}"
+[ $# -gt 0 ] || set -- raw files resync out order labels
+: "${POINTS:=${long:+520}}" "${POINTS:=14}"
 
 options=(--mem 2048)
 [ -z "$keep" ] || options+=(--out "$keep")
@@ -48,7 +49,8 @@ done
 for p in load linear replay numbered; do
 	options+=(--bin "$top/tests/tools/build/$p")
 done
-for p in dmsetup fio cmp timeout blockdev blkdiscard dd sed grep awk mkfs.ext4 fsck.ext4 \
+options+=(--bin "$top/userspace/build/hedgectl")
+for p in dmsetup fio sort cmp timeout blockdev blkdiscard dd sed grep awk mkfs.ext4 fsck.ext4 \
 	mkfs.xfs xfs_repair fstrim mount umount truncate sync find md5sum; do
 	options+=(--bin "$p")
 done

@@ -1,0 +1,218 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0
+# limit: 3600
+#
+# Crashes of three legs with labels and a log on disk: while a leg fails, the default
+# leg is taken out too, the third goes on alone, another table is loaded, legs come
+# back, the log fails and returns, and blocks are rewritten that a leg could not read.
+# The legs are given in any order. At some points all legs are there; at some the log is not
+# theirs and calls all regions clean, or is empty; at some a leg is missing. What
+# starts has all that was promised, and after all have come back they are equal. What
+# is refused may only be a set without a leg that may have gone on alone.
+#
+# The disks are under all of it as in the other tests, so each may lose what was in
+# its cache.
+
+. "$(dirname "$0")/disks.sh"
+[ "$TARGET" = hedge ] || skip "legs of $TARGET have no labels"
+need_hedge
+need_program hedgectl
+export DM_DISABLE_UDEV=1
+
+state() { [ "$(get "legs/$1/state")" = "$2" ]; }
+is_out() { state "$1" failed; }
+is_back() { state "$1" in_sync; }
+
+# Which states the legs are in, without repetition.
+states() { for i in 0 1 2; do get "legs/$i/state"; done | sort -u | tr '\n' ' '; }
+all_back() { [ "$(states)" = "in_sync " ]; }
+
+# start LEG...: the set of these legs; - is a missing one
+start()
+{
+	local leg words=''
+
+	for leg in "$@"; do
+		[ "$leg" = - ] || leg=${TARGETS[leg]}
+		words+=" $leg 0"
+	done
+	dmsetup create "$NAME" --table "0 $LENGTH hedge disk 2 ${TARGETS[NR_LEGS]} $REGION $#$words 2 label $UUID" || {
+		dmsetup remove "$NAME" 2>/dev/null
+		return 1
+	}
+	find_sysfs
+}
+
+# All that was promised is there, whatever legs are out, and when all have come back.
+settles()
+{
+	local i
+
+	ask numbers "$1" 'lost=0 foreign=0$' || return 1
+	for i in 0 1 2; do
+		! is_out $i || message reinstate $i || return 1
+	done
+	wait_until 60 all_back || { dmsetup status "$NAME"; return 1; }
+	ask numbers "$1" 'lost=0 foreign=0$' && legs_same
+}
+
+ORDERS=("0 1 2" "2 1 0" "1 2 0" "0 2 1" "2 0 1" "1 0 2")
+
+# shellcheck disable=SC2086
+judge_whole()
+{
+	ask crashes "$1" 'done$' && start ${ORDERS[$2 % 6]} && settles "$1"
+}
+
+# The bitmap says that all is clean, and what comes behind it is not the stamp.
+lose_log()
+{
+	local log=${TARGETS[NR_LEGS]}
+
+	if [ "$1" = empty ]; then
+		dd if=/dev/zero of="$log" bs=4k count=2 oflag=direct conv=notrunc status=none
+		return
+	fi
+	dd if=/dev/zero bs=512 count=6 status=none | tr '\0' '\377' |
+		dd of="$log" bs=512 seek=2 iflag=fullblock oflag=direct conv=notrunc status=none
+	dd if=/dev/zero of="$log" bs=4k seek=1 count=1 oflag=direct conv=notrunc status=none
+}
+
+# shellcheck disable=SC2086
+judge_log()
+{
+	local kind=foreign
+
+	(($2 % 2)) || kind=empty
+	ask crashes "$1" 'done$' && lose_log $kind && start ${ORDERS[$2 % 6]} && settles "$1"
+}
+
+# A leg is missing: refused, or it lacks nothing.
+judge_missing()
+{
+	local -a legs=(0 1 2)
+
+	ask crashes "$1" 'done$' || return 1
+	legs[$2 % 3]=-
+	if ! start "${legs[@]}"; then
+		dmesg | tail -n 20 | grep -q "may have gone on alone" || { dmesg | tail -n 20; return 1; }
+		return 0
+	fi
+	ask numbers "$1" 'lost=0 foreign=0$'
+}
+
+# Each point is judged in one of these ways; in the long pass in all of them.
+judge_labels()
+{
+	local kind
+
+	if ((POINTS <= 100)); then
+		case $(($2 % 3)) in
+		0) judge_whole "$1" $(($2 / 3)) ;;
+		1) judge_log "$1" $(($2 / 3)) ;;
+		2) judge_missing "$1" $(($2 / 3)) ;;
+		esac
+		return
+	fi
+	for kind in whole log missing; do
+		"judge_$kind" "$@" || { echo "judge_$kind"; return 1; }
+		dmsetup remove "$NAME" 2>/dev/null || :
+	done
+}
+
+judge_alone_missing()
+{
+	ask crashes "$1" 'done$' && ! start 0 - 2
+}
+
+judge_alone()
+{
+	ask crashes "$1" 'done$' && start - - 1 && ask numbers "$1" 'lost=0 foreign=0$'
+}
+
+# --- the run -------------------------------------------------------------------
+
+disks_make 3 8216 128 16
+for i in 0 1 2; do
+	disks_fill $i
+	disk_lag $i 0 $((3000000 + 1500000 * i))
+done
+disk_lag 3 0 4000000
+disks_record
+hedgectl create "$NAME" --nosync --force --log "disk:$LOG_DISK" --region-size 64K "${LEGS[@]}" >/dev/null
+find_sysfs
+UUID=$(dmsetup table "$NAME" | sed 's/.* label \([^ ]*\).*/\1/')
+check_eq "the data leaves room for labels" "$(blockdev --getsz "$DEV")" $LENGTH
+LOG="disk 2 $LOG_DISK $REGION"
+
+numbered write "$DEV" $MARKS --threads 6 --pause 20 --seed "$SEED" --seconds 100 >"$TMP/load" &
+load=$!
+say begin
+sleep 1
+lag 2 error 1
+check "a leg fails" wait_until 20 is_out 2
+sleep 0.5
+lag 2 error 0
+message fail 0
+check "the default leg goes out too" wait_until 20 is_out 0
+sleep 1
+say alone
+sleep 0.5
+check "another table is loaded" hedge_reload label "$UUID" budget_pct 30
+check_eq "they are still out" "$(get legs/0/state) $(get legs/1/state) $(get legs/2/state)" \
+	"failed in_sync failed"
+sleep 0.7
+message reinstate 0
+say "comes back"
+check "the leg that was the default one comes back" wait_until 60 is_back 0
+say "is back"
+sleep 0.3
+say "log fails"
+lag 3 error 1
+sleep 1
+lag 3 error 0
+say "log returns"
+sleep 0.7
+say repair
+lag 1 writes 0
+lag 1 error 1
+dd if="$DEV" of=/dev/null bs=16k iflag=direct status=none
+sleep 0.5
+lag 1 error 0
+lag 1 writes 1
+say repaired
+check_num "blocks were rewritten" "$(get stats/repaired) > 0"
+message reinstate 2
+check "the leg that failed comes back" wait_until 60 is_back 2
+sleep 0.5
+say end
+kill $load
+wait $load || :
+disks_done
+check "in the end the legs were equal" \
+	numbered same --bytes $((LENGTH * 512)) /dev/ram0 /dev/ram1 /dev/ram2
+
+# --- its crashes -----------------------------------------------------------------
+
+crashes_start
+point=$(mark_point alone)
+check "crash with two legs out: without the third they are refused" judge_alone_missing "$point"
+check "crash with two legs out: the third starts alone" judge_alone "$point"
+dmsetup remove "$NAME" 2>/dev/null || :
+check "crash with two legs out: all start" judge_whole "$point" 1
+dmsetup remove "$NAME" 2>/dev/null || :
+
+# In the middle of each of these.
+i=0
+while IFS=: read -r kind from to <&8; do
+	point=$((($(mark_point "$from") + $(mark_point "$to")) / 2))
+	check "crash between \"$from\" and \"$to\": $kind" "judge_$kind" $point $((i++))
+	dmsetup remove "$NAME" 2>/dev/null || :
+done 8<<'END'
+whole:comes back:is back
+whole:log fails:log returns
+whole:repair:repaired
+missing:repaired:end
+log:comes back:is back
+END
+crash_points 12 judge_labels
