@@ -542,20 +542,64 @@ static void rare_samples_fade_smoothly(void)
 	      1e4 * steady);
 }
 
-/* A volume that becomes ten times slower, or faster, is believed in a minute. */
+/* A law whose times are all multiplied. */
+static const struct law *stretched;
+static double factor;
+
+static double stretch(double t, const struct law *law)
+{
+	(void)law;
+	return stretched->cdf(t / factor, stretched);
+}
+
+/* For 40 s a volume is slower or faster: it is believed in 20 s, both ways. */
 static void follows_change(void)
 {
-	static const struct law slower = { "slower", bimodal, .5, 0, 9.95, 5,
-					   .5125 };
-	struct hedge_tau_hist hist = { 0 };
-	unsigned int i;
+	static const double factors[] = { 2, 10, .5, .1 };
+	struct law other = { "other", stretch, 0, 0, 0, 0, 0 };
+	struct hedge_tau_hist hist;
+	unsigned int i, f, s;
 
-	for (i = 0; i < 180; i++) {
-		draw(&hist, i / 60 == 1 ? &slower : &bimodal_law, 1000);
+	for (i = 0; i < ARRAY_SIZE(laws); i++) {
+		const struct law *law = &laws[i];
+
+		/* Where there is little to gain the noise chooses. */
+		if (law->load > .95)
+			continue;
+		for (f = 0; f < ARRAY_SIZE(factors); f++) {
+			stretched = law;
+			factor = factors[f];
+			memset(&hist, 0, sizeof(hist));
+			for (s = 0; s < 120; s++) {
+				bool changed = s / 40 == 1;
+				double tau;
+
+				draw(&hist, changed ? &other : law, 2000);
+				hedge_tau_decay(&hist);
+				if (s % 40 < 19)
+					continue;
+				tau = learn_one(&hist) / MS;
+				if (changed)
+					tau /= factor;
+				CHECK(tau && 1 - load_at(law, tau) >
+				      .7 * (1 - law->load),
+				      "%s times %g, second %u: %g ms, L %g",
+				      law->name, factor, s, tau,
+				      load_at(law, tau));
+			}
+		}
+	}
+	/* Where there is nothing between the modes it is the same bucket. */
+	stretched = &bimodal_law;
+	factor = 10;
+	memset(&hist, 0, sizeof(hist));
+	for (s = 0; s < 120; s++) {
+		draw(&hist, s / 40 == 1 ? &other : &bimodal_law, 1000);
 		hedge_tau_decay(&hist);
-		if (i % 60 == 59)
-			CHECK(within_one(learn_one(&hist), i / 60 == 1 ? 5 : .5),
-			      "second %u: %g ms", i, learn_one(&hist) / MS);
+		if (s % 40 >= 19)
+			CHECK(within_one(learn_one(&hist),
+					 s / 40 == 1 ? 5 : .5),
+			      "second %u: %g ms", s, learn_one(&hist) / MS);
 	}
 }
 
@@ -572,7 +616,7 @@ static const struct tap_test tests[] = {
 	{ "tau: half-life of 10 s", half_life },
 	{ "tau: no decay below 500 samples", no_decay_below_500 },
 	{ "tau: rare samples fade smoothly", rare_samples_fade_smoothly },
-	{ "tau: a change is believed in a minute", follows_change },
+	{ "tau: a change is believed in 20 s", follows_change },
 };
 
 int main(void)
