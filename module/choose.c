@@ -120,6 +120,28 @@ bool hedge_leg_has_slot(const struct hedge_conf *conf,
 }
 
 /**
+ * hedge_leg_probe_due - whether a leg of last resort is to be tried once more
+ * @leg: the leg, which is stalled or sits out
+ * @conf: the settings
+ * @now: the time in nanoseconds
+ *
+ * Context: any.
+ *
+ * Return: true once a second, while it has a slot: the caller is to send it a
+ * duplicate of a read that is elsewhere.
+ */
+bool hedge_leg_probe_due(struct hedge_leg *leg, const struct hedge_conf *conf,
+			 u64 now)
+{
+	u64 probed = READ_ONCE(leg->probed_ns);
+
+	/* Another CPU's read may have come later, and been first. */
+	if ((s64)(now - probed) < NSEC_PER_SEC || !hedge_leg_has_slot(conf, leg))
+		return false;
+	return cmpxchg64(&leg->probed_ns, probed, now) == probed;
+}
+
+/**
  * hedge_idle_legs - which legs are idle
  * @h: the target
  * @conf: the settings
@@ -225,6 +247,39 @@ u32 hedge_free_legs(struct hedge *h, const struct hedge_conf *conf, u32 among)
 /* Lumps of two copies: most reads then touch their own shard only. */
 #define CREDIT_LUMP (2 * HEDGE_COPY_COST)
 
+/* Moves the credit of a CPU to the target's bucket. Caller holds @shard->lock. */
+static void to_bucket(struct hedge_shard *shard)
+{
+	atomic_t *bucket = &shard->hedge->bucket;
+	int level = atomic_read(bucket);
+
+	while (!atomic_try_cmpxchg(bucket, &level,
+				   hedge_budget_credit(level, shard->credit)))
+		;
+	shard->credit = 0;
+}
+
+/**
+ * hedge_budget_gather - leave no more in the budget than the bucket holds
+ * @h: the target
+ *
+ * So that counters that start anew never show more extra copies than allowed.
+ *
+ * Context: process.
+ */
+void hedge_budget_gather(struct hedge *h)
+{
+	int cpu;
+
+	for_each_possible_cpu(cpu) {
+		struct hedge_shard *shard = per_cpu_ptr(h->shards, cpu);
+
+		spin_lock_irq(&shard->lock);
+		to_bucket(shard);
+		spin_unlock_irq(&shard->lock);
+	}
+}
+
 /**
  * hedge_budget_earn - a read that could be copied has arrived
  * @shard: its home
@@ -234,17 +289,10 @@ u32 hedge_free_legs(struct hedge *h, const struct hedge_conf *conf, u32 among)
  */
 void hedge_budget_earn(struct hedge_shard *shard, const struct hedge_conf *conf)
 {
-	atomic_t *bucket = &shard->hedge->bucket;
-	int level;
-
 	shard->credit += conf->knobs.val[HEDGE_BUDGET_PCT];
 	if (shard->credit < CREDIT_LUMP + conf->knobs.val[HEDGE_BUDGET_PCT])
 		return;
-	level = atomic_read(bucket);
-	while (!atomic_try_cmpxchg(bucket, &level,
-				   hedge_budget_credit(level, shard->credit)))
-		;
-	shard->credit = 0;
+	to_bucket(shard);
 }
 
 /**

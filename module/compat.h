@@ -8,6 +8,7 @@
 #define DM_HEDGE_COMPAT_H
 
 #include <linux/bio.h>
+#include <linux/blk-cgroup.h>
 #include <linux/blkdev.h>
 #include <linux/cgroup.h>
 #include <linux/hrtimer.h>
@@ -37,11 +38,19 @@ hedge_hrtimer_setup(struct hrtimer *timer,
 #define BLK_OPEN_WRITE FMODE_WRITE
 #endif
 
-/* The block cgroup of the current task. */
+/*
+ * The block cgroup that a bio is charged to, be it by a thread of another one; the
+ * bio holds it. A bio without one is charged to its submitter's.
+ */
 #ifdef CONFIG_BLK_CGROUP
-static inline struct cgroup_subsys_state *hedge_css_get(void)
+static inline struct cgroup_subsys_state *hedge_css_get(struct bio *bio)
 {
-	return task_get_css(current, io_cgrp_id);
+	struct cgroup_subsys_state *css = bio_blkcg_css(bio);
+
+	if (!css)
+		return task_get_css(current, io_cgrp_id);
+	css_get(css);
+	return css;
 }
 
 static inline void hedge_css_put(struct cgroup_subsys_state *css)
@@ -50,7 +59,7 @@ static inline void hedge_css_put(struct cgroup_subsys_state *css)
 		css_put(css);
 }
 #else
-static inline struct cgroup_subsys_state *hedge_css_get(void)
+static inline struct cgroup_subsys_state *hedge_css_get(struct bio *bio)
 {
 	return NULL;
 }

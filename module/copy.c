@@ -106,16 +106,18 @@ static void copy_clock(struct hedge_copy *c, const struct hedge_conf *conf)
 {
 	struct hedge_read *r = c->read;
 	u64 tau = hedge_tau(conf, r, c->leg);
+	bool first = r->starts == 1 && c->kind != HEDGE_HEDGE;
 	u64 from = c->started_ns;
 
 	if (conf->rescue_ns)
 		r->rescue_at = c->started_ns + conf->rescue_ns;
 	if (r->direct || r->done) {
 		r->tau_at = 0;
-	} else if (r->starts == 1 || c->kind == HEDGE_HEDGE ||
-		   hweight8(r->out) == 1) {
-		if (r->starts == 1 && conf->knobs.val[HEDGE_TIMEOUT_FROM] ==
-					      HEDGE_FROM_ARRIVAL)
+	} else if (first && r->hedges) {
+		/* It was moved, and its clock has run since: hedge(). */
+	} else if (first || c->kind == HEDGE_HEDGE || hweight8(r->out) == 1) {
+		if (first && conf->knobs.val[HEDGE_TIMEOUT_FROM] ==
+				     HEDGE_FROM_ARRIVAL)
 			from = r->arrival_ns;
 		r->tau_at = tau && r->hedges < conf->knobs.val[HEDGE_MAX_HEDGES] ?
 			    from + tau : 0;
@@ -204,8 +206,8 @@ static void aim_direct(struct hedge_read *r, const struct hedge_leg *leg)
 /*
  * Prepares the bio of a started copy, which may have been to another leg before.
  * Without a device bio_init() leaves the cgroup alone: it is that of the worker.
- * A bio loses its cgroup when it ends, and the parent may be gone, so the cgroup
- * is that of the read's submitter.
+ * A bio loses its cgroup when it ends, and the parent may be gone, so the read
+ * keeps its cgroup.
  */
 static void copy_aim(struct hedge_copy *c, bool nowait)
 {

@@ -267,7 +267,7 @@ struct hedge_job {
  * @late: in hedge->overdue while it could get another copy; likewise
  * @queued: its copies that wait for a slot; likewise
  * @iter: the parent's iterator as it arrived, or the part that is this task's
- * @css: cgroup of its submitter, with a reference; NULL for a direct read that
+ * @css: cgroup that the parent is charged to, with a reference; NULL for a direct read that
  *       was sent from map
  * @opf: operation and flags of its copies
  * @ioprio: their priority
@@ -781,6 +781,8 @@ unsigned int hedge_choose_legs(struct hedge *h, const struct hedge_conf *conf,
 			       unsigned int copies, bool hedge, u8 *chosen);
 bool hedge_leg_has_slot(const struct hedge_conf *conf,
 			const struct hedge_leg *leg);
+bool hedge_leg_probe_due(struct hedge_leg *leg, const struct hedge_conf *conf,
+			 u64 now);
 u32 hedge_unused_legs(struct hedge *h, const struct hedge_conf *conf,
 		      u32 among);
 u32 hedge_serving_legs(struct hedge *h, const struct hedge_conf *conf,
@@ -788,6 +790,7 @@ u32 hedge_serving_legs(struct hedge *h, const struct hedge_conf *conf,
 u32 hedge_free_legs(struct hedge *h, const struct hedge_conf *conf, u32 among);
 u32 hedge_idle_legs(struct hedge *h, const struct hedge_conf *conf, u32 among);
 void hedge_budget_empty(struct hedge *h);
+void hedge_budget_gather(struct hedge *h);
 void hedge_budget_earn(struct hedge_shard *shard,
 		       const struct hedge_conf *conf);
 bool hedge_budget_pays_now(const struct hedge_shard *shard);

@@ -108,7 +108,7 @@ static struct hedge_read *read_new(struct hedge *h,
 			b = hedge_bounce_get(h, bytes);
 			if (b) {
 				hedge_read_init(h, &b->read, bio, usable, now);
-				b->read.css = hedge_css_get();
+				b->read.css = hedge_css_get(bio);
 				if (unlikely(conf->probe))
 					hedge_probe_init(&b->read, conf);
 				/* For hedge_read_direct_end(). */
@@ -158,17 +158,9 @@ static void probe_shunned(struct hedge_read *r, const struct hedge_conf *conf,
 	struct hedge *h = r->hedge;
 	unsigned int i;
 
-	for_each_set_bit(i, &shunned, h->nr_legs) {
-		struct hedge_leg *leg = &h->leg[i];
-		u64 probed = READ_ONCE(leg->probed_ns);
-
-		/* Another CPU's read may have come later, and been first. */
-		if ((s64)(r->arrival_ns - probed) < NSEC_PER_SEC ||
-		    !hedge_leg_has_slot(conf, leg))
-			continue;
-		if (cmpxchg64(&leg->probed_ns, probed, r->arrival_ns) == probed)
-			arrive_on(r, leg, conf, HEDGE_RESCUE, send);
-	}
+	for_each_set_bit(i, &shunned, h->nr_legs)
+		if (hedge_leg_probe_due(&h->leg[i], conf, r->arrival_ns))
+			arrive_on(r, &h->leg[i], conf, HEDGE_RESCUE, send);
 }
 
 /* Of the legs chosen for a read's copies keeps those that are idle. */
@@ -199,6 +191,7 @@ static void arrive(struct hedge_read *r, const struct hedge_conf *conf,
 	struct hedge *h = r->hedge;
 	bool shared = conf->knobs.val[HEDGE_QUEUE_DEPTH] &&
 		      conf->knobs.val[HEDGE_QUEUE] == HEDGE_QUEUE_SHARED;
+	bool joins = conf->knobs.val[HEDGE_REPLICATE] == HEDGE_R;
 	bool once = conf->knobs.val[HEDGE_CANCEL] == HEDGE_CANCEL_START;
 	unsigned long shunned = (READ_ONCE(h->stalled) |
 				 READ_ONCE(h->sitting)) & r->usable;
@@ -210,8 +203,14 @@ static void arrive(struct hedge_read *r, const struct hedge_conf *conf,
 		r->wanted = min_t(u32, conf->knobs.val[HEDGE_COPIES],
 				  hweight32(r->usable));
 	if (shared) {
-		/* Who came before is served before. */
-		among = h->nr_tasks ? 0 : hedge_free_legs(h, conf, among);
+		/*
+		 * Who came before is served before; under "r" also with another
+		 * copy of what has started.
+		 */
+		if (h->nr_tasks || (joins && h->nr_overdue))
+			among = 0;
+		else
+			among = hedge_free_legs(h, conf, among);
 		r->wanted = min_t(u32, r->wanted, hweight32
 				  (hedge_serving_legs(h, conf, r->usable, false)));
 	}
@@ -259,7 +258,7 @@ static bool arrive_home(struct hedge_read *r, const struct hedge_conf *conf,
 	/* A direct read that waits may be gone once the lock is released. */
 	remapped = r->direct && send->nr;
 	if (r->direct && !send->nr)
-		r->css = hedge_css_get();
+		r->css = hedge_css_get(r->parent);
 	spin_unlock_irqrestore(&shard->lock, flags);
 	return remapped;
 }

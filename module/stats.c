@@ -135,6 +135,7 @@ void hedge_stats_reset(struct hedge *h)
 	unsigned int i;
 
 	mutex_lock(&h->tick_mutex);
+	hedge_budget_gather(h);
 	for (i = 0; i < HEDGE_NR_COUNTERS; i++)
 		h->counters_base[i] = counter_raw(h, i);
 	for (i = 0; i < h->nr_legs; i++)

@@ -74,7 +74,7 @@ struct hedge_bounce *hedge_task_cut(struct hedge *h,
 		b->read.shard = first->read.shard;
 		b->read.iter = iter;
 		b->read.iter.bi_size = bytes;
-		b->read.css = hedge_css_get();
+		b->read.css = hedge_css_get(bio);
 		b->read.job = job;
 		if (conf->probe)
 			hedge_probe_init(&b->read, conf);

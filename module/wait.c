@@ -297,6 +297,29 @@ static void evacuate(struct hedge_leg *leg, const struct hedge_conf *conf,
 }
 
 /*
+ * A read that had to wait has started: a leg that is stalled or sits out is sent
+ * its duplicate if that is due, as where reads start when they arrive.
+ */
+static void probe_shunned(struct hedge_read *r, const struct hedge_conf *conf,
+			  u64 now)
+{
+	struct hedge *h = r->hedge;
+	unsigned long legs = (h->stalled | h->sitting) & r->usable & ~r->on;
+	struct hedge_copy *c;
+	unsigned int i;
+
+	if (likely(!legs) || r->direct || r->done)
+		return;
+	for_each_set_bit(i, &legs, h->nr_legs) {
+		if (!hedge_leg_probe_due(&h->leg[i], conf, now))
+			continue;
+		c = hedge_copy_new(r, HEDGE_RESCUE);
+		if (c && !hedge_wait_place(c, &h->leg[i], conf, now))
+			hedge_copy_discard(c);
+	}
+}
+
+/*
  * Starts the first copy that waits for a leg, which has a slot. A direct read
  * needs no reference: it starts in any case, and may then be gone.
  */
@@ -315,10 +338,13 @@ static void serve_first(struct hedge_leg *leg, const struct hedge_conf *conf,
 		hedge_wait_cancel(r);
 	} else {
 		dequeue(c);
-		if (!place_again(c, leg, conf, now))
+		if (!place_again(c, leg, conf, now)) {
 			drop_unpaid(c, conf);
-		else if (conf->at_once)
-			hedge_wait_at_once(r, conf);
+		} else {
+			probe_shunned(r, conf, now);
+			if (conf->at_once)
+				hedge_wait_at_once(r, conf);
+		}
 	}
 	spin_unlock(&r->shard->lock);
 	if (!direct)
@@ -344,28 +370,47 @@ static void start_task(struct hedge_read *r, u32 among,
 		hedge_wait_starved(r);
 		hedge_order_remove(r);
 		hedge_copy_discard(c);
-	} else if (conf->at_once) {
-		hedge_wait_at_once(r, conf);
+		return;
 	}
+	probe_shunned(r, conf, now);
+	if (conf->at_once)
+		hedge_wait_at_once(r, conf);
+}
+
+/*
+ * Whether no read of the shared queue has anything to expect, which is most often
+ * so when no leg is free. Reads differ in the legs that they may take only where
+ * some lack regions, or where some have started and want one more.
+ */
+static bool no_task_starts(struct hedge *h, const struct hedge_conf *conf)
+{
+	return !READ_ONCE(h->partial) && conf->knobs.val[HEDGE_COPIES] == 1 &&
+	       !hedge_free_legs(h, conf, READ_ONCE(h->live));
 }
 
 /*
  * Starts the first read of the shared queue that can use a free slot. Returns
- * whether there was one.
+ * whether there was one. What has started and wants more copies, while all other
+ * legs are there as a last resort only, has got what it can get.
  */
 static bool serve_task(struct hedge *h, const struct hedge_conf *conf, u64 now)
 {
-	struct hedge_read *r;
+	struct hedge_read *r, *next;
 	u32 among;
 
-	if (!hedge_free_legs(h, conf, READ_ONCE(h->live)))
+	if (no_task_starts(h, conf))
 		return false;
-	for (r = hedge_order_first(h); r; r = hedge_order_next(r)) {
+	for (r = hedge_order_first(h); r; r = next) {
 		struct hedge_shard *shard = r->shard;
 		bool starts;
 
+		next = hedge_order_next(r);
 		spin_lock(&shard->lock);
-		among = hedge_free_legs(h, conf, usable_now(r)) & ~r->on;
+		among = hedge_serving_legs(h, conf, usable_now(r), false) &
+			~r->on;
+		if (!among && r->starts)
+			hedge_order_remove(r);
+		among &= hedge_free_legs(h, conf, r->usable);
 		starts = !r->done && among;
 		if (starts)
 			start_task(r, among, conf, now);
@@ -390,6 +435,17 @@ static bool moves(const struct hedge_read *r, const struct hedge_conf *conf)
 	return r->queued && r->queued->kind == HEDGE_ARRIVAL &&
 	       conf->knobs.val[HEDGE_TIMEOUT_FROM] == HEDGE_FROM_ARRIVAL &&
 	       conf->knobs.val[HEDGE_CANCEL] != HEDGE_CANCEL_NONE;
+}
+
+/* The next hedge of a read whose queued copy has been moved is due after that. */
+static void moved_clock(struct hedge_read *r, const struct hedge_leg *leg,
+			const struct hedge_conf *conf, u64 now)
+{
+	u64 tau = hedge_tau(conf, r, leg);
+
+	r->tau_at = tau && r->hedges < conf->knobs.val[HEDGE_MAX_HEDGES] ?
+		    now + tau : 0;
+	hedge_clock_set(r);
 }
 
 /* Sends a hedge of an overdue read. Caller holds the home's lock. */
@@ -417,7 +473,9 @@ static enum hedge_result hedge(struct hedge_read *r,
 	r->hedges++;
 	if (moves(r, conf)) {
 		c = r->queued;
-		if (!move(c, &h->leg[chosen], conf, now))
+		if (move(c, &h->leg[chosen], conf, now))
+			moved_clock(r, c->leg, conf, now);
+		else
 			drop_unpaid(c, conf);
 		return HEDGED;
 	}
@@ -485,6 +543,18 @@ static void serve_overdue(struct hedge *h, const struct hedge_conf *conf,
 	}
 }
 
+/* Under "nr" overdue reads wait for nothing, also those from settings before. */
+static void drop_overdue(struct hedge *h)
+{
+	struct hedge_read *r;
+
+	while ((r = hedge_order_first_late(h))) {
+		spin_lock(&r->shard->lock);
+		hedge_order_remove_late(r);
+		spin_unlock(&r->shard->lock);
+	}
+}
+
 /*
  * Starts what waits in the shared queue and, where that is their turn, other
  * copies of started reads.
@@ -494,6 +564,8 @@ static void serve_in_order(struct hedge *h, const struct hedge_conf *conf,
 {
 	bool joins = conf->knobs.val[HEDGE_REPLICATE] == HEDGE_R;
 
+	if (conf->knobs.val[HEDGE_REPLICATE] == HEDGE_NR)
+		drop_overdue(h);
 	do {
 		if (joins && h->nr_overdue)
 			serve_overdue(h, conf, hedge_order_first(h), now);

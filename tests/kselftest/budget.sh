@@ -95,3 +95,19 @@ lag_law 1 fixed 5000000
 check "late reads on each CPU" on_each_cpu load read "$DEV" --threads 1 --count 8
 check_num "they would have been hedged" "$(get stats/unhedged_budget) > 0"
 check_eq "what was earned before is void" "$(get stats/extra)" 0
+hedge_remove
+
+# Nor do counters that start anew show more than the bound, though each CPU has the
+# credit of two reads beside a full bucket: a read in ten is one, and 1007 leave 200.
+lag_law 0 off
+lag_law 1 off
+hedge_create policy slb timeout_us 100000000 budget_pct 10 rescue_us 0 sitout_pct 0
+check "the bucket is full" on_each_cpu load read "$DEV" --threads 1 --count 1007
+message reset
+put timeout_us 1000
+lag_law 0 fixed 5000000
+lag_law 1 fixed 5000000
+check "late reads after a reset" on_each_cpu load read "$DEV" --threads 1 --count 60
+check_num "they were hedged" "$(get stats/extra) >= 64"
+check "within the bound" watch_budget 10 0
+check_accounting "after a reset"

@@ -134,3 +134,19 @@ begin $FAST $SLOW
 put legs/0/weight 0
 evaluate 6
 check_eq "the only leg that is wanted does not sit" "$(mask)" 0
+
+# Where reads never start when they arrive, since others wait, it is probed too.
+put legs/0/weight 100
+put sitout_s 3600
+evaluate 5
+check_eq "it sits while others wait" "$(mask)" 2
+put queue_depth 1
+load read "$DEV" --threads 16 >"$TMP/load" &
+load=$!
+sleep 1.5
+before=$(get legs/1/reads)
+probed() { (($(get legs/1/reads) > before)); }
+check "and gets a probing read" wait_until 10 probed
+kill $load
+wait $load || :
+check_accounting "while others wait"

@@ -3,7 +3,8 @@
 #
 # What waits for a slot: no read is sent to one leg twice, also where the retry of a
 # failed copy meets the shared queue; no copy is forgotten whose slot comes free while it
-# is queued; a direct read that waited is accounted for once. Needs dm-lag and tracefs.
+# is queued; a direct read that waited is accounted for once; what no leg will take waits
+# for nothing; a copy that was moved is not hedged at once. Needs dm-lag and tracefs.
 # again: reads must meet in a queue
 
 . "$(dirname "$0")/common.sh"
@@ -84,3 +85,93 @@ read -r after _ <"$disk/stat"
 check_eq "direct reads: each was accounted for" $((after - before)) $(($(scaled 1000) * 16))
 check_match "direct reads: none is in flight" "$(<"$disk/inflight")" '^ *0 +0$'
 check_accounting "direct reads"
+hedge_remove
+
+# one_read KIB: a read at that offset, in the background
+one_read()
+{
+	dd if="$DEV" of=/dev/null bs=4k count=1 skip=$(($1 / 4)) iflag=direct status=none &
+}
+
+gone() { ! kill -0 "$1" 2>/dev/null; }
+leg_busy() { [ "$(get "legs/$1/inflight")" = 1 ]; }
+stuck() { local i; for i in 0 1; do lag $i stuck "$1"; done; }
+
+# A read that only a leg of last resort can serve does not wait for a slot of another
+# leg, though what came before it does. Leg 1 lacks what was written while it was out,
+# and gets no copy of it since writes to it do not go on.
+hedge_create policy jsq queue shared queue_depth 1 rescue_us 0 sitout_pct 0
+message fail 1
+is_out() { [ "$(get legs/1/state)" = failed ]; }
+check "only one leg has it: the other is out" wait_until 10 is_out
+dd if=/dev/zero of="$DEV" bs=1M count=4 oflag=direct status=none
+lag 1 writes 1
+lag 1 stuck 1
+message reinstate 1
+is_partial() { [ "$(get legs/1/state)" = resync ]; }
+check "only one leg has it: the other comes back" wait_until 10 is_partial
+put legs/0/weight 0
+one_read 8192; first=$!
+check "only one leg has it: the other has a read" wait_until 10 leg_busy 1
+one_read 12288
+sleep 0.3
+one_read 3072; last=$!
+check "only one leg has it: it is read there" wait_until 10 gone $last
+check "only one leg has it: who came first still waits" kill -0 $first
+lag 1 stuck 0
+lag 1 writes 0
+wait
+check_accounting "only one leg has it"
+hedge_remove
+
+# A read that wants a second copy, when the only leg left for it is avoided: it waits
+# for that leg no longer, and others may be hedged.
+dmsetup remove lag0
+dmsetup remove lag1
+legs_brd 3 16
+lag_leg 0
+lag_leg 1
+stuck 1
+hedge_create policy coc queue shared queue_depth 1 rescue_us 0 sitout_pct 0 \
+	timeout_us 2000000 budget_pct 200 hedge_to idle max_hedges 2
+put legs/2/weight 0
+put legs/0/weight 0
+one_read 0; first=$!
+check "a leg is avoided: it has a read" wait_until 10 leg_busy 1
+put legs/0/weight 100
+one_read 8
+check "a leg is avoided: so has the other" wait_until 10 leg_busy 0
+put legs/1/weight 0
+check "a leg is avoided: an overdue read is hedged" wait_until 10 gone $first
+stuck 0
+wait
+check_accounting "a leg is avoided"
+hedge_remove
+
+# A queued copy that is moved at the timeout gets the whole of the next one.
+lag_leg 2
+stuck 1
+lag 2 stuck 1
+hedge_create policy slb-arrival queue_depth 1 rescue_us 0 sitout_pct 0 \
+	timeout_us 400000 max_hedges 2 budget_pct 200
+put legs/1/weight 0
+put legs/2/weight 0
+put legs/0/hedge_weight 0
+put max_hedges 0
+one_read 0
+check "moved: the leg has a read" wait_until 10 leg_busy 0
+put max_hedges 2
+trace_start dm_hedge/hedge_timeout dm_hedge/hedge_reissue
+one_read 8
+twice() { [ "$(grep -c hedge_reissue "$TRACE/trace")" -ge 2 ]; }
+check "moved: and is sent once more" wait_until 10 twice
+trace_stop
+check_num "moved: it was" "$(get stats/moved) == 1"
+check "moved: not before the second timeout" awk '
+	/hedge_reissue/ { match($0, /ns=[0-9]+/)
+			  at[++n] = substr($0, RSTART + 3, RLENGTH - 3) }
+	END { print at[1], at[2]; exit !(n == 2 && at[2] - at[1] >= 400000000) }' "$TMP/trace"
+stuck 0
+lag 2 stuck 0
+wait
+check_accounting "moved"
