@@ -105,23 +105,44 @@ void calendar_put(struct calendar *calendar, struct calendar_entry entry)
 		list_put(calendar, &calendar->beyond, entry);
 }
 
+/* The first copy is at the end of its job. */
+static void fetch(const struct copy *copy)
+{
+	const char *line = (const char *)copy;
+
+	__builtin_prefetch(line, 1);
+	__builtin_prefetch(line + MEMORY_LINE, 1);
+	__builtin_prefetch(line - MEMORY_LINE, 1);
+	__builtin_prefetch(line - 2 * MEMORY_LINE, 1);
+}
+
 /* Brings into the cache what the entries of a bucket will need. */
-static void look_ahead(const struct calendar_block *block, const char *servers, size_t size)
+static void look_ahead(const struct calendar_block *block, const struct server *servers)
 {
 	u32 i;
 
 	for (; block; block = block->next) {
 		for (i = 0; i < block->nr; i++) {
-			const char *copy = (const char *)block->entry[i].copy;
+			__builtin_prefetch(&servers[block->entry[i].server], 1);
+			if (block->entry[i].copy)
+				fetch(block->entry[i].copy);
+		}
+	}
+}
 
-			__builtin_prefetch(servers + size * block->entry[i].server, 1);
-			if (!copy)
-				continue;
-			/* The first copy is at the end of its job. */
-			__builtin_prefetch(copy, 1);
-			__builtin_prefetch(copy + MEMORY_LINE, 1);
-			__builtin_prefetch(copy - MEMORY_LINE, 1);
-			__builtin_prefetch(copy - 2 * MEMORY_LINE, 1);
+/* The servers are there by now: and what will be served next. */
+static void look_closer(const struct calendar_block *block, const struct server *servers)
+{
+	u32 i;
+
+	for (; block; block = block->next) {
+		for (i = 0; i < block->nr; i++) {
+			const struct server *at = &servers[block->entry[i].server];
+
+			if (at->queue.next != &at->queue)
+				fetch(list_entry(at->queue.next, struct copy, list));
+			else if (at->handed.next != &at->handed)
+				fetch(list_entry(at->handed.next, struct copy, list));
 		}
 	}
 }
@@ -129,12 +150,11 @@ static void look_ahead(const struct calendar_block *block, const char *servers, 
 /**
  * calendar_advance - skip what is void, and go on to the next bucket with entries
  * @calendar: the calendar
- * @servers: memory of the servers
- * @size: of each of them
+ * @servers: the servers
  *
  * Return: the first entry, or NULL if there is none.
  */
-struct calendar_entry *calendar_advance(struct calendar *calendar, const char *servers, size_t size)
+struct calendar_entry *calendar_advance(struct calendar *calendar, const struct server *servers)
 {
 	for (;;) {
 		while (calendar->nr) {
@@ -155,7 +175,8 @@ struct calendar_entry *calendar_advance(struct calendar *calendar, const char *s
 			if (year % (CALENDAR_COARSE / 2) == 0)
 				list_spread(calendar, &calendar->beyond);
 		}
-		look_ahead(calendar->fine[calendar->now % CALENDAR_FINE], servers, size);
+		look_closer(calendar->fine[calendar->now % CALENDAR_FINE], servers);
+		look_ahead(calendar->fine[(calendar->now + 1) % CALENDAR_FINE], servers);
 	}
 }
 

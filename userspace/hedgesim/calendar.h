@@ -25,6 +25,7 @@
 
 #include "job.h"
 #include "memory.h"
+#include "pick.h"
 
 #define CALENDAR_FINE		256U
 #define CALENDAR_COARSE		4096U
@@ -78,8 +79,7 @@ void calendar_init(struct calendar *calendar, size_t slots, double service);
 void calendar_free(struct calendar *calendar);
 void calendar_put(struct calendar *calendar, struct calendar_entry entry);
 void calendar_pop(struct calendar *calendar);
-struct calendar_entry *calendar_advance(struct calendar *calendar, const char *servers,
-					size_t size);
+struct calendar_entry *calendar_advance(struct calendar *calendar, const struct server *servers);
 
 /**
  * calendar_add - add a completion, or give one another time
@@ -105,19 +105,18 @@ static inline void calendar_remove(struct copy *copy)
 /**
  * calendar_first - the next completion
  * @calendar: the calendar
- * @servers: memory of the servers
- * @size: of each of them
+ * @servers: the servers
  *
  * Return: it, or NULL if the calendar is empty; taken out by calendar_pop().
  */
-static inline struct calendar_entry *calendar_first(struct calendar *calendar, const void *servers,
-						    size_t size)
+static inline struct calendar_entry *calendar_first(struct calendar *calendar,
+						    const struct server *servers)
 {
 	struct calendar_entry *first = calendar->near;
 
 	if (calendar->nr && (!first->copy || first->copy->end == first->time))
 		return first;
-	return calendar_advance(calendar, servers, size);
+	return calendar_advance(calendar, servers);
 }
 
 #endif

@@ -6,7 +6,7 @@
  *
  * The module evaluates once a second, and its histograms reach from a
  * microsecond to a hundred seconds. Here a usual service is LEARN_SERVICE_NS
- * long, whatever the unit of the laws is.
+ * long, whatever the unit of the laws is, unless the caller says how long that is.
  *
  * The module learns of up to HEDGE_MAX_LEGS legs. Of more servers each
  * HEDGE_MAX_LEGS-th is taken for the same leg.

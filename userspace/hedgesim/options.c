@@ -62,6 +62,8 @@ static const char help[] =
 "  --probe-tail        a probed job goes to the end of the queue of its server\n"
 "  --work measured|known\n"
 "                      what llw knows of the work of a copy (measured)\n"
+"  --unit NS           how long the unit of the laws is, for what the module evaluates\n"
+"                      once a second (so that a usual service takes 10 ms)\n"
 "  --set ATTR=VALUE    an attribute of the volume; those in _us are in the law's unit\n"
 "  --seed S            a number (1)\n"
 "  --analyse           say what theory says of the laws, and simulate nothing\n"
@@ -99,7 +101,7 @@ struct words {
 	u32 servers;
 	const char *policy, *copies, *need, *timeout, *service, *size, *reroute, *after, *removal;
 	const char *speeds, *routing, *rerouting, *types, *tasks, *due, *arrivals, *eligible;
-	const char *probe, *work, *load;
+	const char *probe, *work, *load, *unit;
 	const char *settings[MAX_SETTINGS];
 	unsigned int nr_settings;
 };
@@ -466,6 +468,8 @@ static void read_words(struct options *options, const struct words *words)
 		get_types(config, words->types);
 	if (words->arrivals)
 		get_arrivals(config, words->arrivals);
+	if (words->unit)
+		config->unit = get_positive("unit", words->unit, "a number of ns above 0");
 	if (words->load)
 		config->load = get_positive("load", words->load, "a number above 0");
 	else if (!words->arrivals)
@@ -476,7 +480,7 @@ static void read_words(struct options *options, const struct words *words)
 enum {
 	SERVERS, SLOTS, POLICY, SERVICE, SIZE, LOAD, JOBS, COPIES, NEED, TIMEOUT, KILL, NO_KILL,
 	REROUTE, AFTER, REMOVAL, SPEEDS, ROUTING, REROUTING, TYPES, TASKS, DUE, ARRIVALS, ELIGIBLE,
-	PROBE, PROBE_TAIL, WORK, SET, SEED, ANALYSE, JSON, HELP, SHOW_VERSION,
+	PROBE, PROBE_TAIL, WORK, UNIT, SET, SEED, ANALYSE, JSON, HELP, SHOW_VERSION,
 };
 
 static const struct option table[] = {
@@ -506,6 +510,7 @@ static const struct option table[] = {
 	{ "probe", required_argument, NULL, PROBE },
 	{ "probe-tail", no_argument, NULL, PROBE_TAIL },
 	{ "work", required_argument, NULL, WORK },
+	{ "unit", required_argument, NULL, UNIT },
 	{ "set", required_argument, NULL, SET },
 	{ "seed", required_argument, NULL, SEED },
 	{ "analyse", no_argument, NULL, ANALYSE },
@@ -527,6 +532,8 @@ static const char **word_of(struct words *words, int option)
 		return &words->size;
 	case LOAD:
 		return &words->load;
+	case UNIT:
+		return &words->unit;
 	case COPIES:
 		return &words->copies;
 	case NEED:

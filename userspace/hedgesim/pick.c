@@ -15,6 +15,8 @@
 #define NEVER		(~0ULL)		/* key of a server that may not be chosen */
 #define LAST_RESORT	(1ULL << 63)
 #define FEW		16		/* to be drawn again if drawn twice */
+#define MANY	4096	/* servers that do not fit into the processor's cache */
+#define AHEAD	16	/* draws between the fetching of a server and its use */
 
 static bool contains(const u32 *list, u32 nr, u32 server)
 {
@@ -109,6 +111,28 @@ static u32 draw_weighted(const struct routing *route, u32 nr, u64 *random)
 	return low;
 }
 
+/*
+ * A random server. So many as do not fit into the processor's cache are fetched
+ * some draws before they are drawn: a second generator is that much ahead. Other
+ * draws let the first catch up, so now and then it starts anew.
+ */
+static u32 draw_any(struct pick *pick)
+{
+	u32 draws = 1;
+
+	if (pick->nr > MANY) {
+		if (!pick->ahead_left) {
+			pick->ahead = pick->random;
+			pick->ahead_left = 8 * AHEAD;
+			draws = AHEAD;
+		}
+		pick->ahead_left--;
+		while (draws--)
+			__builtin_prefetch(&pick->server[hedge_random_below(&pick->ahead, pick->nr)], 1);
+	}
+	return hedge_random_below(&pick->random, pick->nr);
+}
+
 /* From all servers; what cannot be had by drawing again is taken from a set. */
 static bool draw_again(struct pick *pick, const struct wish *wish, u32 *chosen)
 {
@@ -123,7 +147,7 @@ static bool draw_again(struct pick *pick, const struct wish *wish, u32 *chosen)
 		if (++tries > 64 * FEW)
 			return false;
 		server = route->weight ? draw_weighted(route, pick->nr, &pick->random) :
-					 hedge_random_below(&pick->random, pick->nr);
+					 draw_any(pick);
 		if (!contains(wish->except, wish->nr_except, server) && !contains(chosen, n, server))
 			chosen[n++] = server;
 	}

@@ -87,6 +87,8 @@ struct routing {
  * @use: what is chosen from
  * @sitting: bit for each server that sits out; only of up to HEDGE_MAX_LEGS
  * @random: state of the generator
+ * @ahead: the same, some draws later
+ * @ahead_left: draws until that is set anew
  * @turn: for round-robin
  * @all: every server
  * @idle: every idle server, if it is needed
@@ -98,8 +100,8 @@ struct pick {
 	const struct hedge_knobs *knobs;
 	struct server *server;
 	u32 nr, depth[PICK_GROUPS], use, sitting;
-	u64 random;
-	u32 turn;
+	u64 random, ahead;
+	u32 ahead_left, turn;
 	struct set all, idle;
 	struct routing route[2];
 	struct tree best[2], best_idle[2];

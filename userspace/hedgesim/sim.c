@@ -342,6 +342,9 @@ static void hand(struct sim *s, struct copy *c, u32 server)
 	c->depth = at->view.inflight;
 	s->sent++;
 	task_starts(s, task);
+	/* The next hedge is due after the one before has started, or was moved. */
+	if (c->hedge && !task->done && !task->clock && !task->started)
+		set_clock(s, task, s->now, server);
 	if (!task->clocked && !task->done && knob(s, HEDGE_TIMEOUT_FROM) == HEDGE_FROM_START) {
 		task->clocked = true;
 		if (!in_time(s, c))
@@ -657,7 +660,7 @@ static enum outcome hedge(struct sim *s, struct task *task)
 		discard_copies(s, task, c, true);
 	if (!place(s, c, server))
 		drop_unpaid(s, c);
-	else
+	else if (replace)
 		set_clock(s, task, s->now, server);
 	return HEDGED;
 }
@@ -909,8 +912,9 @@ static void arrive(struct sim *s)
 
 	s->in_system++;
 	s->next_arrival = next_arrival(s);
+	/* A task counts as a read. */
 	if (s->config->budget && s->pick.nr > 1)
-		s->budget = hedge_budget_credit(s->budget, knob(s, HEDGE_BUDGET_PCT));
+		s->budget = hedge_budget_credit(s->budget, nr * knob(s, HEDGE_BUDGET_PCT));
 	if (s->shared)
 		queue_job(s, job);
 	else
@@ -1076,8 +1080,7 @@ static double earlier(double a, double b)
 
 static void step(struct sim *s, bool arrivals)
 {
-	const struct calendar_entry *first = calendar_first(&s->calendar, s->pick.server,
-							    sizeof(*s->pick.server));
+	const struct calendar_entry *first = calendar_first(&s->calendar, s->pick.server);
 	double completion = first ? first->time : INFINITY;
 	double timeout = INFINITY, arrival = arrivals ? s->next_arrival : INFINITY;
 
@@ -1086,7 +1089,7 @@ static void step(struct sim *s, bool arrivals)
 	while (earlier(completion, earlier(timeout, arrival)) > s->next_tick) {
 		pass_time(s, s->next_tick);
 		tick(s);
-		first = calendar_first(&s->calendar, s->pick.server, sizeof(*s->pick.server));
+		first = calendar_first(&s->calendar, s->pick.server);
 		completion = first ? first->time : INFINITY;
 	}
 	s->result->events++;
@@ -1155,7 +1158,8 @@ static void init_learning(struct sim *s)
 	s->learn.sit = config->sitout && s->pick.nr <= HEDGE_MAX_LEGS;
 	s->learn.forget = (balance == HEDGE_BALANCE_LATENCY || balance == HEDGE_BALANCE_LLW) &&
 			  s->pick.nr <= HEDGE_MAX_LEGS;
-	s->learn.scale = LEARN_SERVICE_NS / (config->service.mean * config->size.mean);
+	s->learn.scale = config->unit > 0 ? config->unit :
+			 LEARN_SERVICE_NS / (config->service.mean * config->size.mean);
 	s->learn.timeout = config->timeout == SIM_FIXED_TIMEOUT ? config->tau : INFINITY;
 	s->learns = s->learn.tau || s->learn.depth || s->learn.sit;
 	s->next_tick = s->learns || s->learn.forget ? HEDGE_NS_PER_S / s->learn.scale : INFINITY;

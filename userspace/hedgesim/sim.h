@@ -28,6 +28,8 @@ enum sim_timeout {
  * @due: law of the time from arrival to due time; NULL for the knob due_us_be
  * @removal: law of the time to remove a copy that has started; NULL for none
  * @load: arrival rate times E[S] E[X] and what a job needs, for each slot
+ * @unit: nanoseconds in the unit of the laws, for what is evaluated once a
+ * second; 0: a usual service takes LEARN_SERVICE_NS
  * @timeout: where the timeout comes from
  * @tau: a fixed timeout, in the unit of the laws
  * @taus: a fixed timeout of each server, infinite for none; NULL if all have @tau
@@ -57,7 +59,7 @@ struct sim_config {
 	struct hedge_knobs knobs;
 	struct law service, size;
 	const struct law *tasks, *due, *removal;
-	double load;
+	double load, unit;
 	enum sim_timeout timeout;
 	double tau, *taus;
 	double *speeds, **types, *shares;
