@@ -248,7 +248,7 @@ static void simulate(const struct request *request, unsigned int slots, struct j
 	for (size_t i = 0; i < nr; i++) {
 		if (isatty(STDERR_FILENO))
 			fprintf(stderr, "\rsimulating %zu of %zu", i + 1, nr);
-		plan_simulate(&config, i, &rows[i]);
+		plan_simulate(&config, i, rows);
 	}
 	if (isatty(STDERR_FILENO))
 		fprintf(stderr, "\r%40s\r", "");
@@ -372,7 +372,7 @@ const struct command plan_command = {
 	.summary = "Simulates what each policy would give on legs of such latencies",
 	.details =
 		"For each policy: the timeout, mean and percentiles of the reads, extra copies, and the largest\n"
-		"load that is stable. Legs are taken as alike and independent. It says whether the law favours\n"
+		"load that is stable. Legs are taken as alike and independent, reads as of one size and class. It says whether the law favours\n"
 		"redundancy at all, and recommends, of the policies whose p99.9 is at most twice the least, that\n"
 		"with the fewest extra copies, and if these are alike with the least mean.",
 	.options = options,

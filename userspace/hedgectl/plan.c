@@ -4,7 +4,9 @@
  * decisions, run once at the load that is asked for, and several times shorter to find the load at
  * which it stops being stable. A copy that has started can not be killed, as on a device. The presets
  * are as they are, but for queue_depth, which is as many reads as a leg serves at a time: what would
- * only wait in the device waits in our queue, where it can still go elsewhere.
+ * only wait in the device waits in our queue, where it can still go elsewhere. All reads are of one
+ * size and one class, no larger than a probe or a task: so it makes no difference in what order they
+ * are served.
  */
 #include <math.h>
 #include <stdio.h>
@@ -23,8 +25,17 @@
 #define ALIKE 0.95	/* a mean must be this much less to be better than that of an earlier policy */
 #define FEW 0.01	/* a difference in extra copies that does not matter */
 
-static const char *const policies[] = {
-	"fcfs-lpr", "fcfs-nr", "rnd", "jsq", "pod", "slb", "slb-arrival", "coc", "cos", "riq",
+/* Each preset, and the one before it that is the same for such reads. */
+static const struct {
+	const char *name, *same_as;
+} policies[] = {
+	{ "fcfs-lpr", NULL }, { "fcfs-nr", NULL }, { "fcfs-nir", NULL }, { "fcfs-r", NULL },
+	{ "edd-lpr", "fcfs-lpr" }, { "edd-nr", "fcfs-nr" }, { "edd-nir", "fcfs-nir" },
+	{ "edd-r", "fcfs-r" }, { "fut-lpr", "fcfs-lpr" }, { "fut-nr", "fcfs-nr" },
+	{ "fut-nir", "fcfs-nir" }, { "fut-r", "fcfs-r" },
+	{ "rnd", NULL }, { "jsq", NULL }, { "pod", NULL }, { "llw", NULL },
+	{ "slb", NULL }, { "slb-arrival", NULL },
+	{ "coc", NULL }, { "cos", NULL }, { "riq", NULL }, { "probe", NULL },
 };
 
 size_t plan_policies(void)
@@ -48,6 +59,7 @@ static void configure(const struct plan_config *config, const char *policy, doub
 	*sim = (struct sim_config){
 		.service = *config->law, .size = one, .load = load, .slots = config->slots,
 		.jobs = jobs, .seed = SEED, .budget = true, .tau = INFINITY, .need = 1,
+		.probe = 1,
 	};
 	snprintf(slots, sizeof(slots), "%u", config->slots);
 	hedge_knobs_init(&sim->knobs, config->legs);
@@ -88,15 +100,32 @@ static double largest_load(const struct plan_config *config, const char *policy)
 	return high < 1 ? low : 1;
 }
 
-void plan_simulate(const struct plan_config *config, size_t policy, struct plan_row *row)
+static bool copy_row(const char *same_as, size_t policy, struct plan_row *rows)
 {
+	for (size_t i = 0; same_as && i < policy; i++)
+		if (!strcmp(rows[i].policy, same_as)) {
+			rows[policy] = rows[i];
+			return true;
+		}
+	return false;
+}
+
+/* Fills the row of a policy; those before it are there already. */
+void plan_simulate(const struct plan_config *config, size_t policy, struct plan_row *rows)
+{
+	struct plan_row *row = &rows[policy];
+	const char *name = policies[policy].name;
 	static struct sim_result result;
 	struct sim_config sim;
 
-	configure(config, policies[policy], config->load, config->jobs, &sim);
+	if (copy_row(policies[policy].same_as, policy, rows)) {
+		row->policy = name;
+		return;
+	}
+	configure(config, name, config->load, config->jobs, &sim);
 	sim_run(&sim, &result);
 	*row = (struct plan_row){
-		.policy = policies[policy],
+		.policy = name,
 		.tau = sim.tau,
 		.stable = result.stable,
 		.mean = stats_mean(&result.stats),
@@ -104,7 +133,7 @@ void plan_simulate(const struct plan_config *config, size_t policy, struct plan_
 		.p99 = stats_quantile(&result.stats, 0.99),
 		.p999 = stats_quantile(&result.stats, 0.999),
 		.extra = fmax(0, result.copies_per_job - 1),
-		.max_load = largest_load(config, policies[policy]),
+		.max_load = largest_load(config, name),
 	};
 	if (row->stable)
 		row->max_load = fmax(row->max_load, config->load);

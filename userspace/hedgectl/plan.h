@@ -24,7 +24,7 @@ struct plan_row {
 };
 
 size_t plan_policies(void);
-void plan_simulate(const struct plan_config *config, size_t policy, struct plan_row *row);
+void plan_simulate(const struct plan_config *config, size_t policy, struct plan_row *rows);
 int plan_recommend(const struct plan_row *rows, size_t nr, double load);
 
 int fio_parse(const char *text, struct law *law);
