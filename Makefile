@@ -31,6 +31,7 @@ help:
 	@echo 'make check           all quick tests'
 	@echo 'make docs            the documents as HTML, in build/docs'
 	@echo 'make figures         the figures of Documentation/theory.rst, about 15 minutes'
+	@echo 'make check-sim       the kernel against the simulator: every preset, hours'
 	@echo 'make check-debug     the kernel tests on a kernel full of checks'
 	@echo 'make check-matrix    the module built for, and tested on, several kernels'
 	@echo 'make shell           a shell in a virtual machine with the module'
@@ -121,6 +122,10 @@ docs: deps userspace
 figures: deps
 	$(MAKE) -C userspace figures
 
+check-sim: built
+	mkdir -p build
+	tests/compare/compare --json build/compare.json
+
 check-debug: built
 	tests/kselftest/run.sh --rig debug
 
@@ -138,6 +143,6 @@ clean:
 	$(MAKE) -C tests/tools clean
 	$(MAKE) -C tests/unit clean
 
-.PHONY: all help module userspace install install-boot install-units install-hooks \
+.PHONY: all help check-sim module userspace install install-boot install-units install-hooks \
 	install-source dkms-install packages deps built demo bench check docs figures check-debug \
 	check-matrix shell clean

@@ -37,7 +37,7 @@
 struct options {
 	const char *device;
 	double rate;
-	uint64_t count, warmup, bs, seed;
+	uint64_t count, warmup, bs, seed, limit;
 	bool json;
 };
 
@@ -52,6 +52,7 @@ struct run {
 	uint64_t *due;		/* scheduled arrivals */
 	uint64_t *latency;
 	uint64_t sent, done, begin, end;
+	bool over;		/* more than the limit were out at a time */
 };
 
 static const char usage[] =
@@ -61,6 +62,7 @@ static const char usage[] =
 "  --warmup N   reads before those (default: a tenth of count)\n"
 "  --bs BYTES   size of a read (default 4096)\n"
 "  --seed N     of the arrivals and places (default 1)\n"
+"  --limit N    if so many reads are out send no more, and print unstable=1\n"
 "  --json       print JSON instead of name=value lines; times in ns\n";
 
 static void die(const char *what, int error)
@@ -124,12 +126,15 @@ static void parse(struct options *opt, int argc, char **argv)
 		{ "warmup", required_argument, NULL, 'w' },
 		{ "bs", required_argument, NULL, 'b' },
 		{ "seed", required_argument, NULL, 's' },
+		{ "limit", required_argument, NULL, 'l' },
 		{ "json", no_argument, NULL, 'j' },
 		{ NULL, 0, NULL, 0 }
 	};
 	int c, i;
 
-	*opt = (struct options){ .bs = 4096, .seed = 1, .warmup = UINT64_MAX };
+	*opt = (struct options){
+		.bs = 4096, .seed = 1, .warmup = UINT64_MAX, .limit = MAX_OUT
+	};
 	while ((c = getopt_long(argc, argv, "", longs, &i)) != -1) {
 		switch (c) {
 		case 'r':
@@ -146,6 +151,9 @@ static void parse(struct options *opt, int argc, char **argv)
 			break;
 		case 's':
 			opt->seed = number(optarg, longs[i].name);
+			break;
+		case 'l':
+			opt->limit = number(optarg, longs[i].name);
 			break;
 		case 'j':
 			opt->json = true;
@@ -166,6 +174,8 @@ static void parse(struct options *opt, int argc, char **argv)
 		wrong_usage("--count: expected 20 to 100000000");
 	if (!opt->bs || opt->bs % 512 || opt->bs > 64 << 20)
 		wrong_usage("--bs: expected a multiple of 512");
+	if (!opt->limit || opt->limit > MAX_OUT)
+		wrong_usage("--limit: expected 1 to 32768");
 }
 
 static void open_device(struct run *run)
@@ -251,8 +261,11 @@ static uint64_t submit_due(struct run *run)
 		io_uring_sqe_set_data64(sqe, run->sent++);
 		any = true;
 	}
-	if (run->sent - run->done >= MAX_OUT)
-		die("the device cannot keep up: 32768 reads are out", 0);
+	if (run->sent - run->done >= run->opt.limit) {
+		if (run->opt.limit == MAX_OUT)
+			die("the device cannot keep up: 32768 reads are out", 0);
+		run->over = true;
+	}
 	if (any) {
 		int r = io_uring_submit(&run->ring);
 
@@ -286,9 +299,22 @@ static void reap(struct run *run)
 	run->end = now;
 }
 
+/* Lets all end that were sent: the device is to be removed after this. */
+static void drain(struct run *run)
+{
+	while (run->done < run->sent) {
+		struct io_uring_cqe *cqe;
+		int r = io_uring_wait_cqe(&run->ring, &cqe);
+
+		if (r && r != -EINTR)
+			die("io_uring_wait_cqe", -r);
+		reap(run);
+	}
+}
+
 static void measure(struct run *run)
 {
-	while (run->done < run->total) {
+	while (run->done < run->total && !run->over) {
 		uint64_t wait = submit_due(run);
 		struct __kernel_timespec ts = { wait / NS, wait % NS };
 		struct io_uring_cqe *cqe;
@@ -309,6 +335,18 @@ static double mean(const uint64_t *x, uint64_t n)
 	for (uint64_t i = 0; i < n; i++)
 		sum += x[i];
 	return sum / n;
+}
+
+/*
+ * How much longer the last quarter of all reads took than the second: about 1
+ * where a queue is stable, 7/3 where it grows.
+ */
+static double growth(const struct run *run)
+{
+	uint64_t quarter = run->total / 4;
+	double before = mean(run->latency + quarter, quarter);
+
+	return mean(run->latency + 3 * quarter, quarter) / fmax(before, 1);
 }
 
 /* Half the width of the 95 % confidence interval of the mean. */
@@ -353,6 +391,8 @@ static void report(struct run *run)
 	       (n - 1) / span);
 	printf(run->opt.json ? ", \"achieved\": %.3f" : "achieved=%.3f\n",
 	       run->total / ((run->end - run->begin) / 1e9));
+	printf(run->opt.json ? ", \"growth\": %.3f" : "growth=%.3f\n",
+	       growth(run));
 	printf(format, "mean", mean(x, n));
 	printf(format, "ci95", half_width(x, n));
 	qsort(x, n, sizeof(*x), compare);
@@ -374,7 +414,12 @@ int main(int argc, char **argv)
 	open_ring(&run);
 	schedule(&run);
 	measure(&run);
-	report(&run);
+	if (run.over) {
+		drain(&run);
+		puts(run.opt.json ? "{\"unstable\": 1}" : "unstable=1");
+	} else {
+		report(&run);
+	}
 
 	/* the ring ends some time after exit, and would hold the device */
 	io_uring_unregister_files(&run.ring);
