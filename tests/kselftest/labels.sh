@@ -268,7 +268,20 @@ write Q 8
 stop
 LEGS=("$r0" "$spare" "$r2")
 check "all legs are equal" all_equal
-check "what it replaced is refused beside it" refused "$UUID"
+check "what it replaced is passed over" start "$UUID"
+check_match "what it replaced is passed over: that is said" "$(tr '\n' ' ' <"$TMP/out")" \
+	".*$r1: not used: $spare has taken its place as leg 1.*"
+check_eq "the new leg is in" "$(get legs/1/device) $(states)" "$(<"/sys/block/${spare##*/}/dev") in_sync in_sync in_sync"
+stop
+dd if="$spare" of="$other0" bs=1M oflag=direct status=none
+check "a copy of a leg is refused beside it" refused "$UUID"
+hedgectl wipe "$other0" >/dev/null
+keep "$r1"
+check "what it replaced goes on alone" start "$NAME" "$r1" --force
+write R 9
+stop
+check "then it is refused beside the others" refused "$UUID"
+put_back "$r1"
 check "the new legs start" start "$NAME" "$spare" "$r2" "$r0"
 check_eq "all are in" "$(states)" "in_sync in_sync in_sync"
 stop

@@ -82,13 +82,60 @@ static int add_leg(struct set *set, struct labelled *item)
 	return 0;
 }
 
+static bool is_of_set(const struct set *set, const struct labelled *item)
+{
+	return is_leg(item) && !memcmp(item->found.label.uuid, set->uuid, sizeof(set->uuid));
+}
+
+/* Whether a leg of another number agrees with the label of a leg: then that one did not go on alone. */
+static bool has_witness(const struct set *set, const struct hedge_label *label)
+{
+	for (int i = 0; i < set->request->list.count; i++) {
+		const struct labelled *item = &set->request->list.items[i];
+
+		if (is_of_set(set, item) && item->found.label.leg != label->leg &&
+		    same_round(&item->found.label, label))
+			return true;
+	}
+	return false;
+}
+
+/*
+ * The device that has taken the place of this one in the set, or NULL: a leg that was replaced keeps its
+ * label. The newer one must be vouched for by another leg, and the older one must not have gone on without
+ * legs that are in, else nobody but a person can tell which to use.
+ */
+static const struct labelled *successor(const struct set *set, const struct labelled *old)
+{
+	const struct hedge_label *label = &old->found.label;
+
+	for (int i = 0; i < set->request->list.count; i++) {
+		const struct labelled *item = &set->request->list.items[i];
+		const struct hedge_label *by = &item->found.label;
+		unsigned int others = by->in & ~(1u << label->leg);
+
+		if (is_of_set(set, item) && by->leg == label->leg &&
+		    by->round.generation > label->round.generation &&
+		    (!label->round.generation || !(others & ~label->in)) && has_witness(set, by))
+			return item;
+	}
+	return NULL;
+}
+
 static int collect(struct set *set)
 {
 	for (int i = 0; i < set->request->list.count; i++) {
 		struct labelled *item = &set->request->list.items[i];
+		const struct labelled *by;
 
-		if (!is_leg(item) || memcmp(item->found.label.uuid, set->uuid, sizeof(set->uuid)))
+		if (!is_of_set(set, item))
 			continue;
+		by = successor(set, item);
+		if (by) {
+			note("%s: not used: %s has taken its place as leg %u; hedgectl wipe %s, if it is not needed any more",
+			     item->path, by->path, item->found.label.leg, item->path);
+			continue;
+		}
 		if (add_leg(set, item))
 			return -1;
 	}
