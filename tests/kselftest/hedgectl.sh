@@ -34,6 +34,11 @@ wrong
 wrong frobnicate
 says "an unknown command" "create .*list .*show .*set .*hist "
 wrong create vol
+says "create without devices" "DEV is missing after .vol."
+wrong fail vol
+says "fail without a leg" "LEG is missing after .vol."
+wrong remove
+says "remove without a name" "remove: NAME is missing"
 wrong create vol --nosync $r0
 wrong create vol --no-label $r0 $r1
 says "create without --nosync" "--nosync .*--from DEV"
@@ -140,6 +145,7 @@ run 0 show hedgectl show vol
 says show "vol: /dev/mapper/vol, dm-[0-9]+, 16 MiB, running"
 says show "policy +rnd, tau off"
 says show "in sync"
+check_fails "show: no check runs" grep -q '^  check' <<<"$OUTPUT"
 says show "AA? .*in_sync"
 run 0 "show of a path" hedgectl show /dev/mapper/vol
 run 0 "show of its number" hedgectl show "/dev/$(dmsetup info -c --noheadings -o blkdevname vol)"

@@ -45,6 +45,32 @@ static enum exit_status usage_error(const struct command *command)
 	return USAGE;
 }
 
+/* The n-th operand that a synopsis names, in capitals, such as LEG; for the caller to free. */
+static char *operand_name(const struct command *command, int n)
+{
+	char *copy = xstrdup(command->synopsis), *rest = copy, *word, *name = NULL;
+
+	while (!name && (word = next_word(&rest))) {
+		word[strcspn(word, ".")] = '\0';
+		if (strspn(word, "ABCDEFGHIJKLMNOPQRSTUVWXYZ") == strlen(word) && !n--)
+			name = xstrdup(word);
+	}
+	free(copy);
+	return name ? name : xstrdup("an operand");
+}
+
+static void fail_missing(const struct args *args)
+{
+	char *name = operand_name(args->command, args->nr_operands);
+
+	if (args->nr_operands)
+		fail("%s: %s is missing after \"%s\"", args->command->name, name,
+		     args->operands[args->nr_operands - 1]);
+	else
+		fail("%s: %s is missing", args->command->name, name);
+	free(name);
+}
+
 /* Fills args->options; false when there is a word that no option is called. */
 static bool parse_options(const struct command *command, int argc, char **argv, struct args *args)
 {
@@ -81,7 +107,7 @@ enum exit_status args_parse(const struct command *command, int argc, char **argv
 	if (args_has(args, "help"))
 		return DONE;
 	if (args->nr_operands < command->min_operands)
-		fail("%s: too few operands", command->name);
+		fail_missing(args);
 	else if (args->nr_operands > command->max_operands)
 		fail("%s: unexpected operand \"%s\"", command->name,
 		     args->operands[command->max_operands]);

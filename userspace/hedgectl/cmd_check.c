@@ -152,10 +152,10 @@ static enum exit_status run(const struct args *args)
 
 const struct command check_command = {
 	.name = "check",
-	.synopsis = "NAME",
-	.summary = "compare the legs of a volume, while it is in use",
+	.synopsis = "NAME [OPTION]...",
+	.summary = "Compares the legs of a volume, while it is in use",
 	.details = "Blocks that were never written, or were discarded, may differ rightly. The exit status is 1\n"
-		   "if blocks differ. How fast it goes is the module parameter resync_throttle.\n",
+		   "if blocks differ. How fast it goes is the module parameter resync_throttle.",
 	.options = options,
 	.example = "hedgectl check vol0 --repair /dev/sdb",
 	.min_operands = 1,

@@ -331,7 +331,7 @@ static enum exit_status run(const struct args *args)
 const struct command convert_command = {
 	.name = "convert",
 	.synopsis = "NAME",
-	.summary = "turn a mirror into a hedged volume, or back, while it is in use",
+	.summary = "Turns a mirror into a hedged volume, or back, while it is in use",
 	.details = "The data, the log and the device stay; only the table is replaced, which takes a moment\n"
 		   "in which I/O waits. A leg that is out has to be reinstated or replaced first. From a\n"
 		   "volume with labels these are removed when it becomes a mirror.\n",

@@ -31,41 +31,41 @@ static void request_free(struct leg_request *request)
 	free(request->disk);
 }
 
-static int find_target(struct leg_request *request)
+/* DONE if the device has the target that is meant. */
+static enum exit_status find_target(struct leg_request *request)
 {
 	int target;
 
 	if (args_target(request->args, &target))
-		return -1;
+		return USAGE;
 	if (target < 0 && request->volume.nr_targets > 1) {
 		fail("%s: it has %d hedge targets; say which with --target", request->volume.name,
 		     request->volume.nr_targets);
-		return -1;
+		return USAGE;
 	}
 	target = target < 0 ? 0 : target;
 	if (target >= request->volume.nr_targets) {
-		fail("%s: there is no hedge target %d", request->volume.name, target);
-		return -1;
+		fail("--target %d: %s has no such hedge target; the last is %d", target,
+		     request->volume.name, request->volume.nr_targets - 1);
+		return USAGE;
 	}
 	request->target = &request->volume.targets[target];
-	return 0;
+	return DONE;
 }
 
+/* A leg for people: its name, model and serial number. */
 static char *describe(const char *device)
 {
+	char *model = device_model(device), *serial = device_serial(device), *text;
 	char label[128];
 	unsigned int major, minor;
-	char *model, *serial, *text;
 
-	if (sscanf(device, "%u:%u", &major, &minor) != 2)
-		return xstrdup(strcmp(device, "-") ? device : "missing");
-	model = sysfs_device_attr(major, minor, "device/model");
-	serial = sysfs_device_attr(major, minor, "device/serial");
-	if (!serial)
-		serial = sysfs_device_attr(major, minor, "serial");
-	text = xprintf("%s%s%s%s%s", device_label(major, minor, label, sizeof(label)),
-		       model ? ", " : "", model ? model : "", serial ? ", serial " : "",
-		       serial ? serial : "");
+	if (sscanf(device, "%u:%u", &major, &minor) == 2)
+		device_label(major, minor, label, sizeof(label));
+	else
+		snprintf(label, sizeof(label), "%s", strcmp(device, "-") ? device : "missing");
+	text = xprintf("%s%s%s%s%s", label, model ? ", " : "", model ? model : "",
+		       serial ? ", serial " : "", serial ? serial : "");
 	free(model);
 	free(serial);
 	return text;
@@ -87,16 +87,21 @@ static int find_leg(struct leg_request *request)
 	return -1;
 }
 
-static int request_read(const struct args *args, struct leg_request *request)
+static enum exit_status request_read(const struct args *args, struct leg_request *request)
 {
+	enum exit_status status;
+
 	*request = (struct leg_request){ .args = args, .json = args_has(args, "json") };
 	if (dm_volume_read(args->operands[0], &request->volume))
-		return -1;
-	if (!find_target(request) && !table_parse(request->target->table, &request->table) &&
-	    !status_parse(request->target->status, &request->status) && !find_leg(request))
-		return 0;
-	request_free(request);
-	return -1;
+		return FAILED;
+	status = find_target(request);
+	if (status == DONE &&
+	    (table_parse(request->target->table, &request->table) ||
+	     status_parse(request->target->status, &request->status) || find_leg(request)))
+		status = FAILED;
+	if (status != DONE)
+		request_free(request);
+	return status;
 }
 
 static int send_message(const struct leg_request *request, const char *word)
@@ -130,10 +135,11 @@ static void report(const struct leg_request *request, const char *done)
 static enum exit_status run_message(const struct args *args, const char *word, const char *done)
 {
 	struct leg_request request;
+	enum exit_status status = request_read(args, &request);
 	int r;
 
-	if (request_read(args, &request))
-		return FAILED;
+	if (status != DONE)
+		return status;
 	r = send_message(&request, word);
 	if (!r)
 		report(&request, done);
@@ -297,11 +303,12 @@ static int replace(struct leg_request *request, struct device *device)
 static enum exit_status run_replace(const struct args *args)
 {
 	struct leg_request request;
+	enum exit_status status = request_read(args, &request);
 	struct device device;
 	int r = -1;
 
-	if (request_read(args, &request))
-		return FAILED;
+	if (status != DONE)
+		return status;
 	if (!device_open(args->operands[2], &device)) {
 		if (!request.json)
 			printf("%s: leg %d (%s) is replaced by %s%s%s%s%s\n", request.volume.name,

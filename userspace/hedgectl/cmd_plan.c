@@ -40,7 +40,7 @@ static int law_of_legs(const struct leg_set *set, const char *what, struct reque
 	struct pool pool;
 	int best = 0;
 
-	if (!rules_pool(set, set->legs[0].target, &pool)) {
+	if (!set->count || !rules_pool(set, set->legs[0].target, &pool)) {
 		fail("%s: too few copies to plan with: at least %d of a leg in a size class", what,
 		     RULE_LEG_SAMPLES);
 		return -1;

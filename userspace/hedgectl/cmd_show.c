@@ -11,7 +11,7 @@
 #include <string.h>
 #include <time.h>
 
-#include "hedgectl.h"
+#include "metrics.h"
 
 struct view {
 	const struct volume *volume;
@@ -99,19 +99,6 @@ static const char *leg_label(const struct view *view, int leg, char *buffer, siz
 	return buffer;
 }
 
-static char *leg_identity(const struct view *view, int leg, const char *what)
-{
-	unsigned int major, minor;
-	char *value = NULL;
-
-	if (!device_numbers(view->status.devices[leg], &major, &minor))
-		return NULL;
-	if (!strcmp(what, "model"))
-		return sysfs_device_attr(major, minor, "device/model");
-	value = sysfs_device_attr(major, minor, "device/serial");
-	return value ? value : sysfs_device_attr(major, minor, "serial");
-}
-
 /* Text for people */
 
 static void print_policy(const struct view *view)
@@ -133,12 +120,12 @@ static void print_policy(const struct view *view)
 	free(policy);
 }
 
-/* "done/all" of a running check; false if none runs. */
+/* "done/all" of a running check; false if none runs. Before the first check nothing is done. */
 static bool check_progress(const struct view *view, uint64_t *done, uint64_t *all)
 {
 	const char *text = kv_get(&view->attrs, "check_done");
 
-	return text && sscanf(text, "%" SCNu64 "/%" SCNu64, done, all) == 2 && *all &&
+	return text && sscanf(text, "%" SCNu64 "/%" SCNu64, done, all) == 2 && *done &&
 	       *done < *all;
 }
 
@@ -207,7 +194,8 @@ static void print_leg(const struct view *view, int leg)
 
 static void print_leg_remarks(const struct view *view, int leg)
 {
-	char *model = leg_identity(view, leg, "model"), *serial = leg_identity(view, leg, "serial");
+	char *model = device_model(view->status.devices[leg]);
+	char *serial = device_serial(view->status.devices[leg]);
 	const char *stalled = leg_attr(view, leg, "stalled");
 
 	if (model || serial)
@@ -324,7 +312,8 @@ static struct json_object *leg_json(const struct view *view, int leg)
 					     "oldest_us", "reads",	  "errors",
 					     NULL };
 	struct json_object *object = json_object_new_object();
-	char *model = leg_identity(view, leg, "model"), *serial = leg_identity(view, leg, "serial");
+	char *model = device_model(view->status.devices[leg]);
+	char *serial = device_serial(view->status.devices[leg]);
 	char health[2] = { view->status.health[leg], '\0' };
 
 	json_add_u64(object, "leg", leg);
@@ -421,12 +410,41 @@ static int show_targets(const struct volume *volume, struct json_object *array)
 	return 0;
 }
 
+/* Of all volumes, or of those that are named. */
+static enum exit_status run_metrics(const struct args *args)
+{
+	struct samples samples;
+	int r = samples_read((const char *const *)args->operands, args->nr_operands, 0, &samples);
+
+	metrics_print(stdout, &samples);
+	samples_free(&samples);
+	return r ? FAILED : DONE;
+}
+
+/* Without --openmetrics it is about one volume. */
+static int check_operands(const struct args *args)
+{
+	if (args_has(args, "json") && args_has(args, "openmetrics"))
+		fail("show: --json or --openmetrics, not both");
+	else if (!args_has(args, "openmetrics") && !args->nr_operands)
+		fail("show: the NAME of a volume is missing");
+	else if (!args_has(args, "openmetrics") && args->nr_operands > 1)
+		fail("show: unexpected operand \"%s\"", args->operands[1]);
+	else
+		return 0;
+	return -1;
+}
+
 static enum exit_status run(const struct args *args)
 {
 	struct json_object *object, *array;
 	struct volume volume;
 	int r;
 
+	if (check_operands(args))
+		return USAGE;
+	if (args_has(args, "openmetrics"))
+		return run_metrics(args);
 	if (dm_volume_read(args->operands[0], &volume))
 		return FAILED;
 	if (args_has(args, "json")) {
@@ -443,15 +461,19 @@ static enum exit_status run(const struct args *args)
 	return r ? FAILED : DONE;
 }
 
+static const struct option_def options[] = {
+	{ "openmetrics", NULL, "print text for Prometheus, of all volumes or those named" },
+	{ NULL, NULL, NULL },
+};
+
 const struct command show_command = {
 	.name = "show",
-	.synopsis = "NAME [--json]",
+	.synopsis = "NAME [--json] | --openmetrics [NAME]...",
 	.summary = "Shows policy, timeout, counters, budget and legs of a volume",
 	.details = "While the volume is suspended it shows what the status line has. While it is resynced it looks for\n"
 		"two seconds how fast that goes.",
-	.options = no_options,
+	.options = options,
 	.example = "hedgectl show vol0",
-	.min_operands = 1,
-	.max_operands = 1,
+	.max_operands = 1000,
 	.run = run,
 };

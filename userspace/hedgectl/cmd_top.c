@@ -140,6 +140,8 @@ static void print_lines(const struct samples *before, const struct samples *now)
 	strftime(text, sizeof(text), "%F %T", localtime(&clock));
 	make_page(before, now, plot_width(), &page);
 	printf("%s\n", text);
+	if (!now->count)
+		printf("no device has a hedge target\n");
 	for (int i = 0; i < page.count; i++)
 		puts(page.lines[i].text);
 	page_free(&page);

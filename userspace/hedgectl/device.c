@@ -55,20 +55,32 @@ static char *find_holder(unsigned int major, unsigned int minor)
 	return found;
 }
 
-static void fail_busy(const struct device *device)
+/* Who uses a device, and what to do about it, or NULL. */
+char *device_user(unsigned int major, unsigned int minor)
 {
-	char *mount = find_mount(device->major, device->minor);
-	char *holder = find_holder(device->major, device->minor);
+	char *mount = find_mount(major, minor);
+	char *holder = mount ? NULL : find_holder(major, minor);
+	char *text = NULL;
 
 	if (mount)
-		fail("%s: it is mounted on %s; unmount it first", device->path, mount);
+		text = xprintf("it is mounted on %s; unmount it first", mount);
 	else if (holder)
-		fail("%s: it is in use by %s; remove that first", device->path, holder);
+		text = xprintf("it is in use by %s; remove that first", holder);
+	free(mount);
+	free(holder);
+	return text;
+}
+
+static void fail_busy(const struct device *device)
+{
+	char *user = device_user(device->major, device->minor);
+
+	if (user)
+		fail("%s: %s", device->path, user);
 	else
 		fail("%s: it is in use (mounted, swap, part of another device, or its disk or partition was given too); free it first",
 		     device->path);
-	free(mount);
-	free(holder);
+	free(user);
 }
 
 int device_claim(struct device *device)
@@ -207,6 +219,27 @@ void device_free(struct device *device)
 	free(device->signature);
 	free(device->disk);
 	*device = (struct device){ .fd = -1 };
+}
+
+/* What a disk calls itself, of a leg as the status line has it: major:minor, or "-". NULL: nothing. */
+char *device_model(const char *numbers)
+{
+	unsigned int major, minor;
+
+	if (sscanf(numbers, "%u:%u", &major, &minor) != 2)
+		return NULL;
+	return sysfs_device_attr(major, minor, "device/model");
+}
+
+char *device_serial(const char *numbers)
+{
+	unsigned int major, minor;
+	char *value;
+
+	if (sscanf(numbers, "%u:%u", &major, &minor) != 2)
+		return NULL;
+	value = sysfs_device_attr(major, minor, "device/serial");
+	return value ? value : sysfs_device_attr(major, minor, "serial");
 }
 
 /* A device as a person knows it: "vdb", "dm-3 (lag0)", else its numbers. */

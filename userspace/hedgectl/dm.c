@@ -322,6 +322,29 @@ static bool change(int type, const char *name, const char *uuid, uint64_t sector
 	return good;
 }
 
+/* Stops a device; one that udev looks into just now is tried again. */
+int dm_volume_remove(const char *name)
+{
+	struct dm_task *task = dm_task_create(DM_DEVICE_REMOVE);
+	uint32_t cookie = 0;
+	bool good = task;
+
+	first_error[0] = '\0';
+	good = good && dm_task_set_name(task, name) && dm_task_retry_remove(task) &&
+	       dm_task_set_cookie(task, &cookie, 0);
+	if (good) {
+		good = dm_task_run(task);
+		dm_udev_wait(cookie);
+		dm_task_update_nodes();
+	}
+	if (task)
+		dm_task_destroy(task);
+	if (!good)
+		fail("%s: can not be removed: %s", name,
+		     first_error[0] ? first_error : "no reason given");
+	return good ? 0 : -1;
+}
+
 static void fail_table(const char *name, uint64_t sectors, const char *table, const char *reason,
 		       int kmsg)
 {

@@ -70,8 +70,7 @@ report(const struct reporter *reporter, const char *name, int leg, const char *f
 	char *text;
 
 	va_start(list, format);
-	if (vasprintf(&text, format, list) < 0)
-		exit(FAILED);
+	text = xvprintf(format, list);
 	va_end(list);
 	event.message = text;
 	reporter->report(&event, reporter->context);
@@ -117,7 +116,7 @@ void events_between(const struct sample *before, const struct sample *now, event
 		compare_leg(&r, before, i);
 	if (new > old)
 		report(&r, "mismatches", -1,
-		       "%s: a check found %" PRIu64 " regions in which the legs differ", now->name,
+		       "%s: a check found %" PRIu64 " blocks in which the legs differ", now->name,
 		       new - old);
 	if (held && !was_held)
 		report(&r, "writes-held", -1,

@@ -35,6 +35,7 @@ void *xcalloc(size_t n, size_t size);
 void *xrealloc(void *p, size_t size);
 char *xstrdup(const char *s);
 char *xprintf(const char *format, ...) __attribute__((format(printf, 1, 2)));
+char *xvprintf(const char *format, va_list list) __attribute__((format(printf, 1, 0)));
 char *next_word(char **rest);
 
 /* args.c: the words of a command line, after the options table of its command */
@@ -191,6 +192,7 @@ int dm_table_check(const char *name, const char *uuid, uint64_t sectors, const c
 int dm_volume_create(const char *name, const char *uuid, uint64_t sectors, const char *table);
 int dm_message(const struct volume *volume, int target, const char *message);
 int dm_volume_reload(const char *name, uint64_t sectors, const char *table);
+int dm_volume_remove(const char *name);
 bool dm_name_valid(const char *name);
 int dm_name_free(const char *name);
 
@@ -239,6 +241,9 @@ int device_open(const char *path, struct device *device);
 void device_release(struct device *device);	/* so that the kernel can claim it */
 int device_claim(struct device *device);
 void device_free(struct device *device);
+char *device_user(unsigned int major, unsigned int minor);	/* and the remedy; or NULL */
+char *device_model(const char *numbers);	/* major:minor */
+char *device_serial(const char *numbers);
 const char *device_label(unsigned int major, unsigned int minor, char *buffer, size_t size);
 
 /* legs.c: the histograms of several legs */
@@ -299,6 +304,7 @@ extern const struct command tune_command;
 extern const struct command plan_command;
 extern const struct command assemble_command;
 extern const struct command examine_command;
+extern const struct command remove_command;
 extern const struct command wipe_command;
 extern const struct command fail_command;
 extern const struct command reinstate_command;

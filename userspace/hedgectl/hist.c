@@ -14,6 +14,8 @@
 
 #include "hedgectl.h"
 
+#define MOST (UINT64_MAX / 4)	/* neither a bound nor the sum of counts comes near it */
+
 static uint64_t bucket_end(uint64_t from)
 {
 	if (from < 1024)
@@ -52,7 +54,7 @@ static bool parse_bucket(char *line, struct bucket *bucket)
 	char *from = next_word(&line), *count = next_word(&line);
 
 	if (!from || !count || next_word(&line) || parse_number(from, &bucket->from) ||
-	    parse_number(count, &bucket->count))
+	    parse_number(count, &bucket->count) || bucket->from > MOST)
 		return false;
 	bucket->to = bucket_end(bucket->from);
 	return true;
@@ -74,7 +76,8 @@ int histograms_parse(const char *text, struct histograms *histograms)
 			continue;
 		}
 		good = current && parse_bucket(line, &bucket) &&
-		       (!current->count || bucket.from > current->buckets[current->count - 1].from);
+		       (!current->count || bucket.from > current->buckets[current->count - 1].from) &&
+		       bucket.count <= MOST - current->total;
 		if (good)
 			bucket_add(current, bucket);
 	}

@@ -17,6 +17,7 @@ static const struct command *const commands[] = {
 	&hist_command,
 	&assemble_command,
 	&examine_command,
+	&remove_command,
 	&wipe_command,
 	&fail_command,
 	&reinstate_command,

@@ -26,8 +26,7 @@ add(struct page *page, enum style style, const char *format, ...)
 	size_t n;
 
 	va_start(list, format);
-	if (vasprintf(&text, format, list) < 0)
-		exit(FAILED);
+	text = xvprintf(format, list);
 	va_end(list);
 	for (n = strlen(text); n && text[n - 1] == ' '; n--)
 		text[n - 1] = '\0';

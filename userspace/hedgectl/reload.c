@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <unistd.h>
 
 #include "hedgectl.h"
 
@@ -102,7 +103,8 @@ int line_read(const char *name, struct line *line)
 			dm_task_destroy(task);
 		if (good)
 			continue;
-		fail("%s: there is no such device, or it has no table; dmsetup ls shows those there are",
+		fail(geteuid() ? "%s: can not be read; run it as root" :
+				 "%s: there is no such device, or it has no table; dmsetup ls shows those there are",
 		     name);
 		line_free(line);
 		return -1;

@@ -30,7 +30,6 @@ static void read_leg(const char *root, const char *dir, int leg, const char *dev
 {
 	char *path = xprintf("%s/legs/%d/histogram", dir, leg), *text = sysfs_read_file(path, NULL);
 	unsigned int major, minor;
-	struct histograms h;
 	char label[64];
 
 	snprintf(label, sizeof(label), "%s", device);
@@ -38,11 +37,9 @@ static void read_leg(const char *root, const char *dir, int leg, const char *dev
 		device_label(major, minor, label, sizeof(label));
 	out->label = xstrdup(label);
 	out->sectors = sectors_read(root, device);
-	if (text && !histograms_parse(text, &h)) {
-		for (int i = 0; i < h.count; i++)
-			histogram_merge(&out->copies, &h.classes[i]);
-		histograms_free(&h);
-	}
+	if (text && !histograms_parse(text, &out->classes))
+		for (int i = 0; i < out->classes.count; i++)
+			histogram_merge(&out->copies, &out->classes.classes[i]);
 	free(text);
 	free(path);
 }
@@ -76,6 +73,7 @@ void sample_free(struct sample *sample)
 	for (int i = 0; i < MAX_LEGS; i++) {
 		free(sample->legs[i].label);
 		histogram_free(&sample->legs[i].copies);
+		histograms_free(&sample->legs[i].classes);
 	}
 	status_free(&sample->status);
 	kv_free(&sample->attrs);
@@ -115,6 +113,16 @@ bool sample_leg_number(const struct sample *sample, int leg, const char *name, u
 
 	free(path);
 	return known;
+}
+
+/* Whether its attribute "state" is this; false while that is not known. */
+bool sample_leg_is(const struct sample *sample, int leg, const char *state)
+{
+	char *path = xprintf("legs/%d/state", leg);
+	const char *text = kv_get(&sample->attrs, path);
+
+	free(path);
+	return text && !strcmp(text, state);
 }
 
 /* What a counter rose by; all of it if the counters began anew in between. */

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* sample.c: what a target was at one moment. top and monitor compare samples. */
+/* sample.c: what a target was at one moment. top and monitor compare samples, and
+ * metrics prints them. */
 #ifndef SAMPLE_H
 #define SAMPLE_H
 
@@ -8,6 +9,7 @@
 struct sample_leg {
 	char *label;			/* for people */
 	uint64_t sectors;		/* read from its device so far */
+	struct histograms classes;	/* of each size */
 	struct histogram copies;	/* of all sizes */
 };
 
@@ -33,6 +35,7 @@ void sample_free(struct sample *sample);
 bool sample_follows(const struct sample *before, const struct sample *now);
 bool sample_number(const struct sample *sample, const char *name, uint64_t *value);
 bool sample_leg_number(const struct sample *sample, int leg, const char *name, uint64_t *value);
+bool sample_leg_is(const struct sample *sample, int leg, const char *state);
 uint64_t sample_rise(const struct sample *before, const struct sample *now, const char *name);
 uint64_t sample_bytes(const struct sample *before, const struct sample *now, int leg);
 void sample_copies(const struct sample *before, const struct sample *now, int leg,

@@ -110,8 +110,7 @@ void table_add_feature(struct table *table, const char *format, ...)
 	va_list list;
 
 	va_start(list, format);
-	if (vasprintf(&words, format, list) < 0)
-		words = NULL;
+	words = xvprintf(format, list);
 	va_end(list);
 	longer = xprintf("%s%s%s", table->features ? table->features : "",
 			 table->features ? " " : "", words);

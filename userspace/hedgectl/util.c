@@ -79,16 +79,22 @@ char *xstrdup(const char *s)
 	return or_die(strdup(s));
 }
 
+char *xvprintf(const char *format, va_list list)
+{
+	char *s;
+
+	return or_die(vasprintf(&s, format, list) < 0 ? NULL : s);
+}
+
 char *xprintf(const char *format, ...)
 {
 	va_list list;
 	char *s;
-	int n;
 
 	va_start(list, format);
-	n = vasprintf(&s, format, list);
+	s = xvprintf(format, list);
 	va_end(list);
-	return or_die(n < 0 ? NULL : s);
+	return s;
 }
 
 /* The next word of a line, or NULL at its end. */

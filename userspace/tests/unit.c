@@ -20,6 +20,7 @@
 #include "hedgetab.h"
 #include "histogram.h"
 #include "law.h"
+#include "metrics.h"
 #include "page.h"
 #include "rules.h"
 
@@ -702,24 +703,46 @@ static void test_json(void)
 	json_object_put(object);
 }
 
-/* The lines of top for two samples that were recorded in directories, two seconds apart. */
+/* A sample that was recorded in a directory. */
+static void recorded(const char *dir, uint64_t ns, struct sample *sample)
+{
+	char *path = xprintf("%s/status", dir), *status = sysfs_read_file(path, NULL);
+	struct target target = { .status = status };
+	struct volume volume = { .name = "vol0", .uuid = "", .major = 253, .minor = 5, .nr_targets = 1,
+				 .targets = &target };
+
+	if (!status || sample_read(&volume, &target, dir, ns, sample))
+		exit(1);
+	free(status);
+	free(path);
+}
+
+/* Of a sample, and of the same one while it is suspended, under a name that must be escaped. */
+static int print_metrics(const char *dir)
+{
+	struct sample items[2];
+	struct samples samples = { 2, items };
+
+	recorded(dir, 1, &items[0]);
+	recorded(dir, 1, &items[1]);
+	free(items[1].name);
+	items[1].name = xstrdup("a\"b\\c\nd");
+	items[1].suspended = true;
+	kv_free(&items[1].attrs);
+	metrics_print(stdout, &samples);
+	sample_free(&items[0]);
+	sample_free(&items[1]);
+	return 0;
+}
+
+/* The lines of top for two samples, two seconds apart. */
 static int print_page(const char *before_dir, const char *now_dir, int width)
 {
-	const char *dirs[2] = { before_dir, now_dir };
 	struct sample samples[2];
 	struct page page = { 0 };
 
-	for (int i = 0; i < 2; i++) {
-		char *path = xprintf("%s/status", dirs[i]), *status = sysfs_read_file(path, NULL);
-		struct target target = { .status = status };
-		struct volume volume = { .name = "vol0", .uuid = "", .major = 253, .minor = 5, .nr_targets = 1,
-					 .targets = &target };
-
-		if (!status || sample_read(&volume, &target, dirs[i], 1 + i * 2000000000ull, &samples[i]))
-			return 1;
-		free(status);
-		free(path);
-	}
+	recorded(before_dir, 1, &samples[0]);
+	recorded(now_dir, 2000000001, &samples[1]);
 	page_target(&page, &samples[0], &samples[1], width);
 	for (int i = 0; i < page.count; i++)
 		puts(page.lines[i].text);
@@ -731,6 +754,8 @@ static int print_page(const char *before_dir, const char *now_dir, int width)
 
 int main(int argc, char **argv)
 {
+	if (argc == 2)
+		return print_metrics(argv[1]);
 	if (argc == 4)
 		return print_page(argv[1], argv[2], atoi(argv[3]));
 	test_times();

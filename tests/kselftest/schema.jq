@@ -1,0 +1,1 @@
+../../userspace/tests/schema.jq
