@@ -34,6 +34,7 @@ help:
 	@echo 'make check-sim       the kernel against the simulator: every preset, hours'
 	@echo 'make check-debug     the kernel tests on a kernel full of checks'
 	@echo 'make check-matrix    the module built for, and tested on, several kernels'
+	@echo 'make check-packages  the Debian packages, installed in a machine with systemd'
 	@echo 'make shell           a shell in a virtual machine with the module'
 	@echo 'make deps            only install'
 	@echo 'make clean           remove what was built'
@@ -132,6 +133,9 @@ check-debug: built
 check-matrix: built
 	tests/matrix
 
+check-packages: deps
+	tests/packages
+
 shell: built
 	tests/vm/shell
 
@@ -145,4 +149,4 @@ clean:
 
 .PHONY: all help check-sim module userspace install install-boot install-units install-hooks \
 	install-source dkms-install packages deps built demo bench check docs figures check-debug \
-	check-matrix shell clean
+	check-matrix check-packages shell clean

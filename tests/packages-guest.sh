@@ -1,0 +1,86 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0
+#
+# What tests/packages does in its machine: at the first start it makes volumes, at the second
+# it looks at them and removes the packages. Ends with the machine off.
+
+check()
+{
+	local what=$1 output
+
+	shift
+	if output=$("$@" 2>&1); then
+		echo "ok - $what"
+	else
+		echo "not ok - $what"
+		sed 's/^/# /' <<<"$output" | tail -n 15
+	fi
+}
+same() { [ "$1" = "$2" ] || { echo "is '$1', expected '$2'"; false; }; }
+not() { ! "$@"; }
+gone() { ! compgen -G "$1"; }
+
+udevadm settle
+if [ ! -e /var/lib/second ]; then
+	check "the module is loaded by its name" modprobe dm-hedge
+	check "a volume" hedgectl create vol0 --nosync /dev/vdb /dev/vdc
+	check "another" hedgectl create vol1 --nosync --policy coc /dev/vdd /dev/vde
+	check "settings are saved" hedgectl set vol0 policy=slb leg:1.weight=50 --save
+	check "of the other too" hedgectl set vol1 tau=2ms --save
+	check "a file system" mkfs.ext4 -q -U 11111111-2222-3333-4444-555555555555 /dev/mapper/vol0
+	echo 'UUID=11111111-2222-3333-4444-555555555555 /srv ext4 defaults 0 2' >>/etc/fstab
+	check "a physical volume" pvcreate -q -y /dev/mapper/vol1
+	check "a volume group" vgcreate -q vg /dev/mapper/vol1
+	check "a logical volume" lvcreate -q -y -n lv -L 20M vg
+	check "it is mounted" mount /dev/mapper/vol0 /srv
+	echo data >/srv/file
+	check "the units are taken" systemctl enable hedgectl-monitor hedgectl-tune@vol0
+	sed "s/^/# /" /etc/hedgetab
+	touch /var/lib/second
+	echo end
+	exec systemctl --no-block reboot
+fi
+
+check "the unit that assembles has done so" systemctl is-active hedgectl-assemble
+check "the file system is mounted, from the volume" same "$(findmnt -no SOURCE /srv)" /dev/mapper/vol0
+check "its data is there" same "$(cat /srv/file)" data
+check "its settings are" same "$(cat /sys/block/"$(basename "$(readlink -f /dev/mapper/vol0)")"/hedge0/legs/1/weight)" 50
+check "the policy is" grep -q '\[slb\]' "/sys/block/$(basename "$(readlink -f /dev/mapper/vol0)")/hedge0/policy"
+check "the other one has its timeout" same \
+	"$(cat /sys/block/"$(basename "$(readlink -f /dev/mapper/vol1)")"/hedge0/timeout_us)" 2000
+check "the link by UUID is to the volume" same \
+	"$(readlink -f /dev/disk/by-uuid/11111111-2222-3333-4444-555555555555)" "$(readlink -f /dev/mapper/vol0)"
+check "LVM sees the volume" same "$(pvs --noheadings -o pv_name 2>/dev/null | tr -d ' ')" /dev/mapper/vol1
+check "the logical volume is active" test -e /dev/vg/lv
+for leg in vdb vdc vdd vde; do
+	check "$leg is not for systemd" grep -q SYSTEMD_READY=0 <(udevadm info "/dev/$leg")
+	check "$leg is used by a volume only" same "$(ls "/sys/block/$leg/holders" | wc -l)" 1
+done
+check "a leg can not be mounted" not mount /dev/vdb /mnt
+check "no unit has failed" same "$(systemctl --failed --no-legend | grep -v packages-guest)" ""
+check "the volume is tuned" systemctl is-active hedgectl-tune@vol0
+check "the volumes are monitored" systemctl is-active hedgectl-monitor
+hedgectl fail vol0 1 >/dev/null
+for ((i = 0; i < 100; i++)); do
+	journalctl -u hedgectl-monitor | grep -q leg-out && break
+	sleep 0.2
+done
+check "the monitor tells of a leg that is out" grep -q 'leg-out' <(journalctl -u hedgectl-monitor)
+
+check "a volume in use is not removed" not hedgectl remove vol0
+check "the file system is unmounted" umount /srv
+check "the volume group is stopped" vgchange -q -an vg
+systemctl stop hedgectl-tune@vol0
+check "the volume is removed" hedgectl remove vol0
+check "the other too" hedgectl remove vol1
+check "the packages are removed" dpkg --purge hedgectl dm-hedge-dkms
+check "the units are gone" gone '/lib/systemd/system/hedgectl*'
+check "the rules of udev are gone" gone '/usr/lib/udev/rules.d/*hedge*'
+check "no unit is enabled" gone '/etc/systemd/system/*.wants/hedgectl*'
+check "the module is gone" gone '/lib/modules/*/updates/dkms/dm-hedge*'
+check "its source is gone" gone '/usr/src/dm-hedge*'
+check "the module can be unloaded" rmmod dm-hedge
+check "and is not found any more" not modprobe dm-hedge
+check "what the administrator wrote is left" test -s /etc/hedgetab
+echo end
+exec systemctl --no-block poweroff
