@@ -63,7 +63,8 @@ come_back()
 	never_silent "$1, back"
 }
 
-# A file in memory: it can write zeroes, and discard.
+# A file in memory: it can discard. It says that it can write zeroes too, and finds out
+# that it cannot, which new kernels remember until it is set up again.
 loop_leg()
 {
 	truncate -s ${MIB}M "$TMP/files/disk$1"
@@ -119,8 +120,10 @@ size=$(blockdev --getsz /dev/loop0)
 below() { dmsetup "$1" below "${@:2}"; }
 moves_to() { below suspend && below load --table "0 $size linear $1 0" && below resume; }
 
-loop_leg 1
 for i in 0 1; do
+	losetup -D
+	loop_leg 0
+	loop_leg 1
 	# Leg i loses what it could when the table was loaded.
 	dmsetup create below --table "0 $size linear /dev/loop$i 0"
 	LEGS=(/dev/loop0 /dev/loop1)
