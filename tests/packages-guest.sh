@@ -29,6 +29,8 @@ if [ ! -e /var/lib/second ]; then
 	check "of the other too" hedgectl set vol1 tau=2ms --save
 	check "a file system" mkfs.ext4 -q -U 11111111-2222-3333-4444-555555555555 /dev/mapper/vol0
 	echo 'UUID=11111111-2222-3333-4444-555555555555 /srv ext4 defaults 0 2' >>/etc/fstab
+	# As packaging/README.md says; by names, which do not change here.
+	printf 'devices {\n\tglobal_filter = [ "r|^/dev/vd[de]$|" ]\n}\n' >/etc/lvm/lvmlocal.conf
 	check "a physical volume" pvcreate -q -y /dev/mapper/vol1
 	check "a volume group" vgcreate -q vg /dev/mapper/vol1
 	check "a logical volume" lvcreate -q -y -n lv -L 20M vg
