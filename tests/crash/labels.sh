@@ -83,7 +83,7 @@ judge_log()
 {
 	local kind=foreign
 
-	(($2 % 2)) || kind=empty
+	((!($2 % 2))) || kind=empty
 	ask crashes "$1" 'done$' && lose_log $kind && start ${ORDERS[$2 % 6]} && settles "$1"
 }
 
