@@ -61,5 +61,5 @@ done
 environment=(SCALE="${SCALE:-1}" LIMIT="${LIMIT:-}" TARGET="${TARGET:-hedge}"
 	POINTS="$POINTS" SEED="${SEED:-1}" ${CACHED+CACHED="$CACHED"}
 	SECONDS_OF_LOAD="${SECONDS_OF_LOAD:-${long:+40}}" FILES="${long:+400}")
-"$top/tests/vm/run" --rig "$rig" "${options[@]}" --timeout $((400 + 15 * POINTS)) -- \
+"$top/tests/vm/run" --rig "$rig" "${options[@]}" --timeout $((2400 + 120 * POINTS)) -- \
 	env "${environment[@]}" bash /crash/run_in_guest.sh "$@"

@@ -16,7 +16,7 @@ lag_law 1 fixed 200000
 hedge_create copies 1 timeout_us off rescue_us 0
 fill_legs
 
-reads_end() { timeout $((20 * SCALE)) load read "$DEV" --verify "$@"; }
+reads_end() { timeout $((120 * SCALE)) load read "$DEV" --verify "$@"; }
 
 # How many read copies the histogram of a leg holds.
 recorded()

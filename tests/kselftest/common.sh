@@ -336,7 +336,7 @@ drained() { [ "$(sum inflight)" = 0 ] && [ "$(sum queued)" = 0 ]; }
 # wait_until SECONDS COMMAND...: polls; fails after that long (times SCALE).
 wait_until()
 {
-	local end=$((SECONDS + $1 * SCALE + 1))
+	local end=$((SECONDS + 5 * $1 * SCALE + 1))
 
 	shift
 	while ! "$@"; do

@@ -198,7 +198,8 @@ table="core 2 1024 nosync 3 1- 0 2- 0 3- 0 4 policy coc queue_depth nonsense"
 refuse_all 20
 before=$(used)
 refuse_all "$(scaled 60)"
-check_num "memory returns after refused tables (KiB)" "$(used) < $before + 2048 / SCALE"
+memory_back() { (($(used) < before + 2048 / SCALE)); }
+check "memory returns after refused tables" wait_until 20 memory_back
 dmsetup remove "$NAME" 2>/dev/null || :
 dmsetup remove small
 check "no leg stays open" rmmod brd

@@ -17,7 +17,7 @@ in_sync()
 		[ "${BASH_REMATCH[1]}" = "${BASH_REMATCH[2]}" ]
 }
 
-is_out() { [[ $(health) =~ ^.{$1}[DFSR] ]]; }
+is_out() { [[ $(health) =~ ^.{$1}[DFS] ]]; }
 is_back() { [ "$(get "legs/$1/state")" = in_sync ]; }
 
 reads_right() { load read "$DEV" --threads 4 --count "$(scaled 100)" --verify; }
@@ -130,7 +130,7 @@ LEGS=("${LEGS[0]}" /dev/mapper/lag1)
 
 load fill /dev/ram0 >/dev/null
 load fill /dev/ram1 >/dev/null
-LOG="disk 3 $LOG_LEG 128 nosync"
+LOG="disk 3 $LOG_LEG 8 nosync"		# so small that some are always clean
 hedge_create
 begin
 lag 2 error 1
@@ -198,8 +198,8 @@ null_remove
 make
 LOG='core 2 128 sync'
 for i in 1 0; do
-	lag_law 0 fixed 4000000
-	lag_law 1 fixed 4000000
+	lag_law 0 fixed 20000000
+	lag_law 1 fixed 20000000
 	load fill /dev/ram0 >/dev/null
 	dd if=/dev/zero of=/dev/ram1 bs=64k count=128 oflag=direct status=none
 	hedge_create 2>/dev/null || skip "$TARGET has no resync"

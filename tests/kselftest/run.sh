@@ -102,7 +102,7 @@ total()
 tests=("$@")
 [ $# -gt 0 ] || tests=("$here"/*.sh)
 status=0
-guest "$rig" $((120 + 300 * ${#tests[@]} * ${SCALE:-1})) -- "$@" || status=$?
+guest "$rig" $((120 + 1800 * ${#tests[@]} * ${SCALE:-1})) -- "$@" || status=$?
 
 again=''
 if [ $status -eq 1 ] && again=$(may_try_again); then
@@ -110,13 +110,13 @@ if [ $status -eq 1 ] && again=$(may_try_again); then
 	echo "# once more, in another guest:" $again
 	status=0
 	# shellcheck disable=SC2086
-	guest "$rig" $((120 + 600 * $(wc -w <<<"$again") * ${SCALE:-1})) -- $again || status=$?
+	guest "$rig" $((120 + 9000 * $(wc -w <<<"$again") * ${SCALE:-1})) -- $again || status=$?
 fi
 
 # The clock once more, where time can be trusted.
 if [ "$rig" = fast ] && [[ $# -eq 0 || " $* " == *" clock "* ]]; then
 	echo "# the exact rig:"
-	guest exact 300 EXACT=1 -- clock || status=$?
+	guest exact 1800 EXACT=1 -- clock || status=$?
 fi
 total "$(wc -w <<<"$again")"
 exit $status

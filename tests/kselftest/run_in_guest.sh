@@ -4,7 +4,7 @@
 # Runs the tests of this directory, or those named, one after the other in the
 # machine that it is on (a guest: tests load modules and make devices), and prints TAP.
 # A test fails, whatever it says, if the kernel log shows a fault since the last one,
-# if it takes longer than LIMIT seconds (240 or what its line "# limit:" says, times
+# if it takes longer than LIMIT seconds (six times 240 or what its line "# limit:" says, times
 # SCALE), or if it leaves a device behind. Ends with "N passed, N failed"; exit status 1 if any failed.
 
 set -euo pipefail
@@ -51,7 +51,7 @@ for t in "${tests[@]}"; do
 	echo "$mark" >/dev/kmsg
 	start=$SECONDS status=0
 	limit=$(sed -n 's/^# limit: //p' "$t.sh")
-	limit=$((${LIMIT:-${limit:-240}} * SCALE))
+	limit=$((${LIMIT:-$((${limit:-240} * 6))} * SCALE))
 	# Not a pipe: a process that hangs in a stuck leg would keep it open, and
 	# only tidy() lets it go on.
 	exec 3> >(sed -u 's/^/    /')

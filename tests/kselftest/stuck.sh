@@ -20,7 +20,7 @@ hedge_create rescue_us 50000 sitout_pct 0
 fill_legs
 
 # Ends with all reads done within the time, or fails.
-reads_end() { timeout $((20 * SCALE)) load read "$DEV" --verify "$@"; }
+reads_end() { timeout $((120 * SCALE)) load read "$DEV" --verify "$@"; }
 
 on_leg1() { echo $(($(get legs/1/inflight) + $(get legs/1/queued))); }
 
@@ -45,8 +45,9 @@ one_case()
 		before=$(on_leg1)
 		start=$SECONDS
 		check "$what: later reads end" reads_end --threads 4 --count 40
+		# Each of the 4 threads may meet a moment in which the other seems stalled, too.
 		check_num "$what: they avoid the leg" \
-			"$(on_leg1) - $before <= $SECONDS - $start + 2"
+			"$(on_leg1) - $before <= $SECONDS - $start + 10"
 	fi
 	lag 1 stuck 0
 	check_accounting "$what"
@@ -111,7 +112,7 @@ put rescue_us 0	# nobody avoids the leg while the reads are sent
 lag 1 stuck 1
 reads_end --threads 48 --count 1 --bs 64k >/dev/null
 check_num "copies are out" "$(get legs/1/inflight) >= 17"
-put rescue_us 50000
+put rescue_us 1000000	# direct reads are not rescued: the good leg must not seem stalled
 check "they stall the leg" wait_until 10 stalled 1
 put bounce_mb 1
 before=$(get legs/1/inflight) unhedged=$(get stats/unhedged_memory)
@@ -120,7 +121,7 @@ check "no memory for copies: reads end" reads_end --threads 4 --count 50 --bs 64
 check_num "no memory for copies: they are not copied" \
 	"$(get stats/unhedged_memory) > $unhedged"
 check_num "no memory for copies: they go to the good leg" \
-	"$(get legs/1/inflight) - $before <= $SECONDS - $start + 1"
+	"$(get legs/1/inflight) - $before <= $SECONDS - $start + 10"
 lag 1 stuck 0
 put bounce_mb 32
 check_accounting "after the shortage"

@@ -37,9 +37,10 @@ for setup in "2 slb" "3 coc" "8 fcfs-lpr"; do
 		OFFSETS[i]=$((i * 24))
 	done
 	lag_leg 0
-	lag_law 0 bimodal 100000 5000000 50000
+	lag_law 0 bimodal 100000 5000000 200000
 	LENGTH=$((15 << 11))
-	hedge_create policy "$policy" timeout_us 500 budget_pct 100
+	# At random: by latency a quick machine would soon leave the slow leg alone.
+	hedge_create policy "$policy" balance random timeout_us 500 budget_pct 100
 
 	check "$n legs, $policy: fio verifies what it wrote" fio_jobs
 	check "$n legs, $policy: all hold the same" legs_equal

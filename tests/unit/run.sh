@@ -10,7 +10,7 @@ passed=0 failed=0
 for program in "$@"; do
 	echo "# $program"
 	status=0
-	output=$(timeout 300 "$program" 2>&1) || status=$?
+	output=$(timeout 2400 "$program" 2>&1) || status=$?
 	printf '%s\n' "$output"
 	ok=$(grep -c '^ok ' <<< "$output" || true)
 	not_ok=$(grep -c '^not ok ' <<< "$output" || true)
