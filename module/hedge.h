@@ -557,9 +557,9 @@ struct hedge_check {
  * @bounce_bytes: memory of all bounces, in use and free
  * @bounce_limit: the most that it may be
  * @free_max: the most that the free lists of one CPU may hold
- * @abandoned: reads that ended while copies of them are still out, and reads of
- *             labels that are out
- * @drained: woken when @abandoned becomes zero
+ * @abandoned: reads that ended while copies of them are still out
+ * @label_reads: reads of labels that are out
+ * @drained: woken when @abandoned or @label_reads becomes zero
  * @wait_lock: covers what waits (@tasks, @overdue, leg->queue, @held) and
  *             changes of @live, @stalled and @sitting
  * @tasks: reads that wait for a leg: the shared queue, by rank
@@ -639,6 +639,7 @@ struct hedge {
 	unsigned int free_max;
 
 	atomic_t abandoned;
+	atomic_t label_reads;
 	wait_queue_head_t drained;
 
 	spinlock_t wait_lock;		/* covers tasks, overdue, leg->queue */
@@ -858,6 +859,8 @@ void hedge_leg_send_bio(struct hedge_leg *leg, struct bio *bio);
 void hedge_leg_check_stalled(struct hedge_shard *shard, u32 legs, u64 now);
 void hedge_leg_alive(struct hedge_leg *leg, u64 now);
 void hedge_leg_answered(struct hedge_leg *leg, u64 now);
+void hedge_leg_targets_lock(void);
+void hedge_leg_targets_unlock(void);
 struct hedge *hedge_leg_predecessor(struct hedge *h);
 void hedge_leg_add_work(struct hedge_copy *c, const struct hedge_conf *conf);
 void hedge_leg_drop_work(struct hedge_copy *c, u64 ns);

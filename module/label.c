@@ -24,7 +24,8 @@
  * A leg that is out may hang, and must not hold up the others: all labels are read at
  * once, by the workers of the legs, and when those that have answered vouch for the set
  * the rest is waited for no longer than PATIENCE. What is late counts as unreadable. It
- * counts in hedge->abandoned until it ends: the target is not destroyed before.
+ * counts in hedge->label_reads until it ends: the target is not destroyed before, but
+ * it may be suspended.
  *
  * All of it works without memory: a buffer for the label that is written, and one for
  * that of each leg, are made in the constructor. The bios of writes are on the stack of
@@ -69,7 +70,6 @@ struct label_read {
  * @log_stamp: what the log's device carries, 0 if the log was not believed
  * @unstamped: the log's device cannot be given a stamp
  * @verdict: what was found when they were read
- * @loaded: they were read before, when this table was resumed in vain
  * @found: the label that each leg has now
  * @slots: room for a label that is written
  * @read: of each leg
@@ -84,7 +84,6 @@ struct hedge_labels {
 	u64 log_stamp;
 	bool unstamped;
 	struct hedge_label_verdict verdict;
-	bool loaded;
 	struct hedge_label_found found[HEDGE_MAX_LEGS];
 	void *slots;
 	struct label_read *read[HEDGE_MAX_LEGS];
@@ -131,7 +130,7 @@ static void label_read_endio(struct bio *bio)
 	bio_uninit(bio);
 	complete(&read->ended);
 	/* The target may go with the last one, but not before this section ends. */
-	if (atomic_dec_and_test(&h->abandoned))
+	if (atomic_dec_and_test(&h->label_reads))
 		wake_up(&h->drained);
 	rcu_read_unlock();
 }
@@ -154,7 +153,7 @@ static void begin_read(struct hedge_leg *leg)
 	bio->bi_end_io = label_read_endio;
 	__bio_add_page(bio, virt_to_page(read->slots), HEDGE_LABEL_BYTES,
 		       offset_in_page(read->slots));
-	atomic_inc(&h->abandoned);
+	atomic_inc(&h->label_reads);
 	hedge_leg_send_bio(leg, bio);
 }
 
@@ -543,8 +542,10 @@ int hedge_label_look_again(struct hedge_leg *leg)
 		      leg->index, leg->dev->name);
 		return -EIO;
 	}
-	if (as_left(l, leg->index, &found))
+	if (as_left(l, leg->index, &found)) {
+		l->found[leg->index] = found;
 		return 1;
+	}
 	if (found.state == HEDGE_LABEL_UNKNOWN ||
 	    (found.state == HEDGE_LABEL_VALID &&
 	     !is_own(l, l->verdict.number[leg->index], &found)))
@@ -600,22 +601,24 @@ static unsigned long strange(struct hedge *h,
 			     const struct hedge_label_round *were)
 {
 	struct hedge_labels *l = h->labels;
-	unsigned long legs = 0;
+	unsigned long legs = full_legs(h) & ~l->verdict.in;
 	unsigned int i;
 
 	for (i = 0; i < h->nr_legs; i++) {
 		const struct hedge_label_found *found = &l->found[i];
 
-		if (found->state == HEDGE_LABEL_UNREADABLE ||
-		    found->state == HEDGE_LABEL_MISSING ||
-		    l->verdict.in & BIT(i))
-			continue;
-		if (full_legs(h) & BIT(i) ||
-		    found->state != HEDGE_LABEL_VALID ||
-		    !is_round(&found->label, &were[i]))
+		if (l->verdict.in & BIT(i)) {
+			/* It was written to, and we do not know what. */
+			if (!is_round(&found->label, &were[i]))
+				legs |= ~l->verdict.in;
+		} else if (found->state != HEDGE_LABEL_UNREADABLE &&
+			   found->state != HEDGE_LABEL_MISSING &&
+			   (found->state != HEDGE_LABEL_VALID ||
+			    !is_round(&found->label, &were[i]))) {
 			legs |= BIT(i);
+		}
 	}
-	return legs;
+	return legs & (BIT(h->nr_legs) - 1);
 }
 
 static void take_over(struct hedge *h)
@@ -721,8 +724,11 @@ int hedge_label_load(struct hedge *h)
 	late = read_labels(h, 0);
 	l->log_stamp = read_stamp(h);
 	judge(h);
-	/* It may be one that the set cannot do without. */
-	if (late && l->verdict.fault) {
+	/*
+	 * It may be one that the set cannot do without. Force is for legs that are
+	 * not there: one that is, and late, may have what the others lack.
+	 */
+	if (late && (l->verdict.fault || h->force)) {
 		read_labels(h, late);
 		judge(h);
 	}
@@ -731,9 +737,15 @@ int hedge_label_load(struct hedge *h)
 		report_fault(h);
 		return -EINVAL;
 	}
-	if (h->known && l->loaded)
+	/* Else what is known comes from the old table that goes only now. */
+	if (h->known) {
 		hedge_sync_distrust(h, strange(h, were));
-	l->loaded = true;
+		if (!full_legs(h)) {
+			DMERR("%s: the legs were used by another since this table was first resumed: load it anew",
+			      name(h));
+			return -EINVAL;
+		}
+	}
 	l->session = get_random_u64();
 	take_over(h);
 	return 0;

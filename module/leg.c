@@ -414,12 +414,32 @@ static LIST_HEAD(targets);
 static DEFINE_MUTEX(targets_mutex);
 
 /**
+ * hedge_leg_targets_lock - keep all targets that can be found
+ *
+ * Context: process. May sleep. Nothing that may wait for a device is done until
+ * hedge_leg_targets_unlock().
+ */
+void hedge_leg_targets_lock(void)
+{
+	mutex_lock(&targets_mutex);
+}
+
+/**
+ * hedge_leg_targets_unlock - let targets go again
+ */
+void hedge_leg_targets_unlock(void)
+{
+	mutex_unlock(&targets_mutex);
+}
+
+/**
  * hedge_leg_predecessor - the target of the old table that a new one replaces
  * @h: the new table's target, which gets no I/O yet
  *
- * The old table is suspended, and is destroyed only when the new one runs.
+ * The old table is suspended, and is destroyed only when the new one runs; but one
+ * before it may be about to be destroyed.
  *
- * Context: process, in preresume. May sleep.
+ * Context: process, in preresume. Caller holds hedge_leg_targets_lock().
  *
  * Return: the target, NULL if there is none that has a leg of this one and knows
  * what its legs hold.
@@ -427,20 +447,16 @@ static DEFINE_MUTEX(targets_mutex);
 struct hedge *hedge_leg_predecessor(struct hedge *h)
 {
 	struct mapped_device *md = dm_table_get_md(h->ti->table);
-	struct hedge *old, *found = NULL;
+	struct hedge *old;
 
-	mutex_lock(&targets_mutex);
-	/* The newest first: a table before that one may be being destroyed. */
-	list_for_each_entry(old, &targets, targets) {
+	lockdep_assert_held(&targets_mutex);
+	/* The newest first. */
+	list_for_each_entry(old, &targets, targets)
 		if (old != h && old->known &&
 		    dm_table_get_md(old->ti->table) == md &&
-		    hedge_sync_shares_leg(h, old)) {
-			found = old;
-			break;
-		}
-	}
-	mutex_unlock(&targets_mutex);
-	return found;
+		    hedge_sync_shares_leg(h, old))
+			return old;
+	return NULL;
 }
 
 static bool labels_clash(const struct hedge *a, const struct hedge *b)

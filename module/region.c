@@ -240,6 +240,9 @@ static void sweep(struct hedge *h, bool all)
 
 	if (h->read_only || h->live != BIT(h->nr_legs) - 1)
 		return;
+	/* A flush would wait for a leg that hangs, and with it all that we do. */
+	if (READ_ONCE(h->stalled))
+		return;
 	if (!sweep_idle(h, all))
 		return;
 	/* After a flush that failed another may succeed, and mean nothing. */

@@ -674,6 +674,36 @@ static void inherit_region(struct hedge *h, const struct hedge *old,
 		__set_bit(region, h->open);
 }
 
+static void inherit(struct hedge *h, const struct hedge *old)
+{
+	const struct hedge_leg *was[HEDGE_MAX_LEGS];
+	region_t region;
+	unsigned int i;
+
+	if (!inherit_legs(h, old, was))
+		return;
+	h->known = true;
+	if (full_legs(h))
+		inherit_default(h, old, was);
+	for (region = 0; region < h->nr_regions; region++) {
+		inherit_region(h, old, was, region);
+		cond_resched();
+	}
+	/* In regions that are new only the default leg is right. */
+	for (i = 0; i < h->nr_legs; i++)
+		if (h->live & BIT(i) && h->leg[i].nr_missed)
+			h->partial |= BIT(i);
+}
+
+/*
+ * An old table that was resumed in vain had no I/O, and may have lacked legs that the
+ * table before it had; that one has left all that it knew on labels and in the log.
+ */
+static bool labels_know_more(const struct hedge *h, const struct hedge *old)
+{
+	return h->labels && old->labels && !old->log_read;
+}
+
 /**
  * hedge_sync_inherit - take over what the old table of the device knew
  * @h: the target
@@ -687,24 +717,13 @@ static void inherit_region(struct hedge *h, const struct hedge *old,
  */
 int hedge_sync_inherit(struct hedge *h)
 {
-	const struct hedge_leg *was[HEDGE_MAX_LEGS];
-	struct hedge *old = hedge_leg_predecessor(h);
-	region_t region;
-	unsigned int i;
+	struct hedge *old;
 
-	if (!h->known && old && inherit_legs(h, old, was)) {
-		h->known = true;
-		if (full_legs(h))
-			inherit_default(h, old, was);
-		for (region = 0; region < h->nr_regions; region++) {
-			inherit_region(h, old, was, region);
-			cond_resched();
-		}
-		/* In regions that are new only the default leg is right. */
-		for (i = 0; i < h->nr_legs; i++)
-			if (h->live & BIT(i) && h->leg[i].nr_missed)
-				h->partial |= BIT(i);
-	}
+	hedge_leg_targets_lock();
+	old = hedge_leg_predecessor(h);
+	if (!h->known && old && !labels_know_more(h, old))
+		inherit(h, old);
+	hedge_leg_targets_unlock();
 	if (full_legs(h))
 		return 0;
 	DMERR("%s: no leg of the new table holds all that was written to the old one",

@@ -169,8 +169,10 @@ static void hedge_dtr(struct dm_target *ti)
 {
 	struct hedge *h = ti->private;
 
-	drain(h);
+	/* First: nobody may find it while it waits. */
 	hedge_leg_register(h, false);
+	drain(h);
+	wait_event(h->drained, !atomic_read(&h->label_reads));
 	hedge_free(h);
 }
 

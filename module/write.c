@@ -74,7 +74,10 @@ static blk_status_t held_status(struct hedge *h)
 					      BLK_STS_IOERR;
 }
 
-/* Holds a write until the table is reloaded; ends it if that is under way. */
+/*
+ * Holds a write until the table is reloaded; ends it if that is under way. By the
+ * region worker alone: when the last leg comes back it sends what is held.
+ */
 static void hold(struct hedge *h, struct bio *bio)
 {
 	unsigned long flags;
@@ -471,7 +474,8 @@ int hedge_write_map(struct hedge *h, struct bio *bio)
 
 	init(h, w, bio);
 	if (unlikely(holds(h))) {
-		hold(h, bio);
+		/* Only who has a leg come back may hold: else it is forgotten. */
+		hedge_region_defer(h, bio);
 	} else if (w->nr && (w->nr > 1 || !hedge_region_get(h, w->first))) {
 		if (nowait) {
 			hedge_region_want(h, w->first);

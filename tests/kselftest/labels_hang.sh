@@ -36,7 +36,18 @@ message reinstate 1
 check "it cannot come back while it hangs" wait_until 60 klog "leg 1 (.*) does not come back"
 check_eq "it is still out" "$(states)" "in_sync failed in_sync"
 check "writes go on" write V 24
+# The old table goes when the read of its label has ended; the new one does not wait.
+check_num "the volume was read from" "$(get stats/reads) > 0"
+again &
+changer=$!
+runs_anew() { [ "$(get stats/reads 2>/dev/null)" = 0 ]; }
+check "with its label still being read the table is changed once more" wait_until 60 runs_anew
+block W >"$TMP/block"
+check "writes go on" timeout 60 dd if="$TMP/block" of="$DEV" bs=4k seek=24 oflag=direct conv=notrunc status=none
 lag 1 stuck 0
+changed=0
+wait $changer || changed=$?
+check_eq "the old table goes" $changed 0
 check "when it answers it does" message reinstate 1
 check "and is copied" wait_until 20 state 1 in_sync
 lag 1 writes 0
@@ -82,6 +93,47 @@ done
 stop
 check "all legs are equal" all_equal
 dmsetup remove lag0
+
+# The same where it was a label that could not be read, so that nobody has looked before.
+new_set
+stop
+keep "$r0" "$r1" "$r2" "$log"
+check "leg 1 goes on alone, on another machine" kernel "disk 2 $log 128" "- $r1 -" force
+write F 40
+stop
+dd if="$r1" of="$TMP/alone" bs=1M iflag=direct status=none
+put_back "$r0" "$r1" "$r2" "$log"
+lag_leg 0
+check "here all run" kernel "disk 2 $log 128" "${LEGS[0]} $r1 $r2"
+lag 0 error 1
+dmsetup load "$NAME" --table "$(dmsetup table "$NAME")"
+check_fails "a table is resumed in vain, as a label cannot be read" dmsetup resume "$NAME"
+dd if="$TMP/alone" of="$r1" bs=1M oflag=direct status=none
+lag 0 error 0
+check "meanwhile leg 1 has gone on, and it is resumed again" dmsetup resume "$NAME"
+find_sysfs
+check_eq "the others are out" "$(states)" "failed in_sync failed"
+check "and are not read" volume_reads F 40
+stop
+dmsetup remove lag0
+LEGS[0]=$r0
+
+# --- a table that is refused forgets nothing ------------------------------------------------
+
+new_set
+write G 8
+message fail 0
+check "a leg goes out" wait_until 10 state 0 failed
+write H 8
+table=$(dmsetup table "$NAME")
+dmsetup load "$NAME" --table "0 $LENGTH hedge disk 2 $log 128 3 $r0 0 - 0 - 0 2 label $UUID"
+check_fails "a table of nothing but that leg is refused" dmsetup resume "$NAME"
+dmsetup load "$NAME" --table "$table"
+check "the table that it was is taken again" dmsetup resume "$NAME"
+find_sysfs
+check_eq "the leg is out" "$(states)" "failed in_sync in_sync"
+check "and is not read" volume_reads H 8
+stop
 
 # --- a table that is read-only ------------------------------------------------------------
 
