@@ -741,7 +741,7 @@ int hedge_label_load(struct hedge *h)
 	if (h->known) {
 		hedge_sync_distrust(h, strange(h, were));
 		if (!full_legs(h)) {
-			DMERR("%s: the legs were used by another since this table was first resumed: load it anew",
+			DMERR("%s: others used the legs meanwhile: load the table anew",
 			      name(h));
 			return -EINVAL;
 		}
