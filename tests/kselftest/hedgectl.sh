@@ -145,8 +145,8 @@ run 0 show hedgectl show vol
 says show "vol: /dev/mapper/vol, dm-[0-9]+, 16 MiB, running"
 says show "policy +rnd, tau off"
 says show "in sync"
-check_fails "show: no check runs" grep -q '^  check' <<<"$OUTPUT"
 says show "AA? .*in_sync"
+check_fails "show: no check runs" grep -q '^  check' <<<"$OUTPUT"
 run 0 "show of a path" hedgectl show /dev/mapper/vol
 run 0 "show of its number" hedgectl show "/dev/$(dmsetup info -c --noheadings -o blkdevname vol)"
 json show '[.name, .bytes, .suspended, (.targets | length)]' '["vol",16777216,false,1]' hedgectl show --json vol
