@@ -23,7 +23,7 @@
  * end comes at once. --read-from reads another device than the one that is
  * written: with a leg that lacks what was written the run must fail.
  *
- * Prints one line a ten seconds to stderr, and at the end "reads=N writes=N zeroed=N
+ * Prints one line every ten seconds to stderr, and at the end "reads=N writes=N zeroed=N
  * discards=N flushes=N again=N overlapped=N stale=N invented=N errors=N"; exit status
  * 1 unless stale, invented and (without --allow-errors 1) errors are 0.
  */
@@ -59,7 +59,7 @@ static uint64_t encode(uint64_t at, uint32_t version)
 	return version | mix(mix(seed ^ at << 20) ^ version) << 32;
 }
 
-/* Owns the blocks, if nobody does; of each the version that comes next. */
+/* Owns the blocks, if nobody does. */
 static bool own(uint64_t at, unsigned int n)
 {
 	for (unsigned int i = 0; i < n; i++)
@@ -94,7 +94,7 @@ static void failed(const char *what, uint64_t at, unsigned int n)
 			(unsigned long long)at, n, strerror(error));
 }
 
-/* The words of sectors @first to @last of a block that was read. */
+/* The words of @n sectors of a block, read after version @low was acknowledged. */
 static void check_block(const uint64_t *word, unsigned int n, uint64_t at, uint32_t low)
 {
 	uint32_t high = block[at].high;
@@ -186,7 +186,7 @@ static bool clear_blocks(uint64_t at, unsigned int n, bool discard)
 	return !ioctl(write_fd, discard ? BLKDISCARD : BLKZEROOUT, range);
 }
 
-/* Versions that were sent are known now, unless a discard made them vague. */
+/* What was sent last to blocks that are owned has been acknowledged. */
 static void acknowledge(uint64_t at, unsigned int n)
 {
 	for (unsigned int i = 0; i < n; i++)
