@@ -3,7 +3,7 @@
 #
 # Boots a guest and runs the tests of this directory there:
 #
-#	run.sh [--rig fast|debug|exact] [--hedge FILE.ko] [--lag FILE.ko] [TEST...]
+#	run.sh [--rig fast|debug|exact] [--jobs N] [--hedge FILE.ko] [--lag FILE.ko] [TEST...]
 #
 # The modules are taken as they were built: by default module/dm-hedge.ko and
 # tests/lag/dm-lag.ko, and for the debug rig copies of their sources that are
@@ -11,19 +11,24 @@
 # rig has 4), LIMIT (seconds for each test), KERNEL (a directory as for tests/vm/run),
 # KLOG (a file for the guest's kernel log).
 #
+# All tests run in one guest, one after the other. With --jobs, each has a guest of its own, as many at
+# a time as told: in the debug rig, where scripts take most of the time and nothing judges
+# it, that is the default, and a leak is seen in the test that leaks.
+#
 # A test that has a line "# again:" gets a second chance in a guest of its own.
 
 set -euo pipefail
 
 here=$(dirname "$(readlink -f "$0")")
 top=$(readlink -f "$here/../..")
-rig=fast hedge='' lag=''
+rig=fast hedge='' lag='' jobs=''
 while [ $# -gt 0 ]; do
 	case $1 in
 	--rig) rig=$2; shift 2 ;;
+	--jobs) jobs=$2; shift 2 ;;
 	--hedge) hedge=$2; shift 2 ;;
 	--lag) lag=$2; shift 2 ;;
-	-*) sed -n '3,14s/^# \{0,1\}//p' "$0" >&2; exit 2 ;;
+	-*) sed -n '3,18s/^# \{0,1\}//p' "$0" >&2; exit 2 ;;
 	*) break ;;
 	esac
 done
@@ -31,10 +36,9 @@ done
 out=$(mktemp -d)
 trap 'rm -rf "$out"' EXIT
 options=(--mem 1536)
-[ -z "${KLOG:-}" ] || options+=(--log "$KLOG")
 [ -z "${KERNEL:-}" ] || options+=(--kernel "$KERNEL")
 
-[ "$rig" != debug ] || : "${SCALE:=4}"
+[ "$rig" != debug ] || : "${SCALE:=4}" "${jobs:=$(nproc)}"
 . "$top/tests/vm/modules.sh"
 modules_for "$rig" "$out" "$hedge" "$lag"
 for ko in "$HEDGE" "$LAG"; do
@@ -69,11 +73,65 @@ guest()
 		shift
 	done
 	shift
-	"$top/tests/vm/run" --rig "$rig" "${options[@]}" --timeout "$seconds" \
+	"$top/tests/vm/run" --rig "$rig" "${options[@]}" ${KLOG:+--log "$KLOG"} --timeout "$seconds" \
 		--append "ima_policy=critical_data slab_nomerge" \
 		--file "$here:/kselftest" -- env SCALE="${SCALE:-1}" \
 		LIMIT="${LIMIT:-}" TARGET="${TARGET:-hedge}" "${variables[@]}" \
-		bash /kselftest/run_in_guest.sh "$@" | tee -a "$out/tap"
+		bash /kselftest/run_in_guest.sh "$@"
+}
+
+# Each test has a limit of its own; this one is for a guest that hangs as a whole.
+seconds_for() { echo $((120 + $1 * ${SCALE:-1})); }
+
+# alone TEST: in a guest of its own; what it printed is shown when it has ended. A guest that
+# does not end as it should, or whose log shows a fault, is a failure of its test.
+alone()
+{
+	local start=$SECONDS status=0 KLOG=${KLOG:+$KLOG.$1}
+
+	guest "$rig" "$(seconds_for 9000)" -- "$1" >"$out/$1.tap" 2>&1 || status=$?
+	{
+		flock 9
+		if [ $status -le 1 ]; then
+			cat "$out/$1.tap"
+		else
+			sed '/^[0-9]* passed, [0-9]* failed$/d' "$out/$1.tap"
+			echo "not ok 1 - $1 # its guest ended with status $status, $((SECONDS - start)) s"
+			echo "0 passed, 1 failed"
+		fi
+	} 9>"$out/lock"
+	return $status
+}
+
+# The ones with the largest limits first, so that none is left to run alone at the end.
+longest_first()
+{
+	local t limit
+
+	for t; do
+		limit=$(sed -n 's/^# limit: //p' "$here/$t.sh")
+		echo "${limit:-240} $t"
+	done | sort -k 1nr -k 2 | cut -d' ' -f2
+}
+
+# side_by_side TEST...
+side_by_side()
+{
+	local t running=0 status=0
+
+	for t in $(longest_first "$@"); do
+		if ((running == jobs)); then
+			wait -n || status=1
+			running=$((running - 1))
+		fi
+		alone "$t" &
+		running=$((running + 1))
+	done
+	while ((running > 0)); do
+		wait -n || status=1
+		running=$((running - 1))
+	done
+	return $status
 }
 
 # The tests that failed, if nothing but checks of their own did so, and each of them says in a
@@ -98,11 +156,20 @@ total()
 		END { print p " passed, " f - again " failed" }' "$out/tap"
 }
 
-# Each test has a limit of its own; this one is for a guest that hangs as a whole.
 tests=("$@")
-[ $# -gt 0 ] || tests=("$here"/*.sh)
+if [ $# -eq 0 ]; then
+	for t in "$here"/*.sh; do
+		t=$(basename "$t" .sh)
+		case $t in common | run | run_in_guest) ;; *) tests+=("$t") ;; esac
+	done
+fi
 status=0
-guest "$rig" $((120 + 1800 * ${#tests[@]} * ${SCALE:-1})) -- "$@" || status=$?
+if [ "$jobs" ]; then
+	side_by_side "${tests[@]}" | tee -a "$out/tap" || status=$?
+else
+	guest "$rig" "$(seconds_for $((1800 * ${#tests[@]})))" -- "${tests[@]}" |
+		tee -a "$out/tap" || status=$?
+fi
 
 again=''
 if [ $status -eq 1 ] && again=$(may_try_again); then
@@ -110,13 +177,14 @@ if [ $status -eq 1 ] && again=$(may_try_again); then
 	echo "# once more, in another guest:" $again
 	status=0
 	# shellcheck disable=SC2086
-	guest "$rig" $((120 + 9000 * $(wc -w <<<"$again") * ${SCALE:-1})) -- $again || status=$?
+	guest "$rig" "$(seconds_for $((9000 * $(wc -w <<<"$again"))))" -- $again |
+		tee -a "$out/tap" || status=$?
 fi
 
 # The clock once more, where time can be trusted.
-if [ "$rig" = fast ] && [[ $# -eq 0 || " $* " == *" clock "* ]]; then
+if [ "$rig" = fast ] && [[ " ${tests[*]} " == *" clock "* ]]; then
 	echo "# the exact rig:"
-	guest exact 1800 EXACT=1 -- clock || status=$?
+	guest exact 1800 EXACT=1 -- clock | tee -a "$out/tap" || status=$?
 fi
 total "$(wc -w <<<"$again")"
 exit $status

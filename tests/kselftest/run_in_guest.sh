@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
 #
-# Runs the tests of this directory, or those named, one after the other in the
+# run_in_guest.sh TEST...: runs these tests of this directory, one after the other in the
 # machine that it is on (a guest: tests load modules and make devices), and prints TAP.
 # A test fails, whatever it says, if the kernel log shows a fault since the last one,
 # if it takes longer than LIMIT seconds (six times 240 or what its line "# limit:" says, times
@@ -19,14 +19,6 @@ FAULTS+='|blocked for more than|scheduling while atomic|sleeping function called
 FAULTS+='|refcount_t|list_(add|del) corruption|stall|page allocation failure|new suspected memory leaks'
 
 tests=("$@")
-if [ ${#tests[@]} -eq 0 ]; then
-	for t in *.sh; do
-		case $t in
-		common.sh | run.sh | run_in_guest.sh) ;;
-		*) tests+=("${t%.sh}") ;;
-		esac
-	done
-fi
 
 # What vmalloc and kmem_cache_create say when they fail is no fault where allocations fail on purpose; tests/vm/run
 # leaves the same out.
