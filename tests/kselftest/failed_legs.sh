@@ -3,10 +3,12 @@
 #
 # A leg that lacks a write is out before that write is acknowledged, and stays out
 # over suspend and reload; a write that no live leg has is an error; with
-# handle_errors writes are held until the reload. Needs dm-lag.
+# handle_errors writes are held until the reload, which may be hedgectl replace. Needs dm-lag, hedgectl.
 
 . "$(dirname "$0")/common.sh"
 need_hedge
+need_program hedgectl
+export DM_DISABLE_UDEV=1
 
 block() { head -c 4096 /dev/zero | tr '\0' "$1"; }
 
@@ -26,7 +28,7 @@ reads_as()
 
 # Two writes in flight, each of which fails on another leg: block 0 lies on lag 1 of
 # leg 1, block 2048 on lag 0 of leg 0, so that each can be made to fail alone.
-legs_brd 4 8
+legs_brd 6 8
 size=$(blockdev --getsz /dev/ram0)
 dmsetup create lag0 --table "0 $size lag /dev/ram1 0 64 1"
 dmsetup create lag1 --table "0 $size lag /dev/ram2 0 64 1"
@@ -34,6 +36,8 @@ dmsetup create l0 --table "0 $size linear /dev/ram0 0
 $size $size linear /dev/mapper/lag0 0"
 dmsetup create l1 --table "0 $size linear /dev/mapper/lag1 0
 $size $size linear /dev/ram3 0"
+dmsetup create l2 --table "0 $size linear /dev/ram4 0
+$size $size linear /dev/ram5 0"
 LEGS=(/dev/mapper/l0 /dev/mapper/l1) LENGTH=$((2 * size))
 hedge_create policy rnd
 lag 0 writes 1
@@ -84,3 +88,19 @@ wait $held
 check_eq "after the reload it ends" "$(<"$TMP/held")" 0
 check "where the new table sends it" reads_as H 2048
 dmsetup remove "$NAME"
+
+# hedgectl replace is such a reload.
+hedge_create handle_errors
+find_sysfs
+lag 0 error 1
+{ write J 2048 && echo 0 || echo 1; } >"$TMP/held" &
+held=$!
+check "the write is held" wait_until 5 eval '[ "$(status_field held)" = 1 ]'
+check "the leg is replaced" hedgectl replace "$NAME" 0 /dev/mapper/l2
+wait $held
+check_eq "the write ends" "$(<"$TMP/held")" 0
+lag 0 error 0
+find_sysfs
+check "the new leg is copied to" wait_until 30 eval '[ "$(get legs/0/state)" = in_sync ]'
+check "the write is there" reads_as J 2048
+hedge_remove

@@ -9,8 +9,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "labels.h"
+
+#define BACK_SECONDS 5	/* in which the kernel brings a leg back, or does not */
 
 struct leg_request {
 	const struct args *args;
@@ -113,13 +116,78 @@ static int send_message(const struct leg_request *request, const char *word)
 	return r;
 }
 
+/* What the attribute "state" of the leg has: in_sync, resync or failed; NULL while suspended. */
+static char *leg_state(const struct leg_request *request)
+{
+	char *dir = sysfs_target_dir(&request->volume, request->target->index);
+	char *path = xprintf("%s/legs/%d/state", dir, request->leg);
+	char *state = sysfs_read_file(path, NULL);
+
+	if (state)
+		state[strcspn(state, "\n")] = '\0';
+	free(path);
+	free(dir);
+	return state;
+}
+
+static bool is_out(const struct leg_request *request)
+{
+	char *state = leg_state(request);
+	bool out = state && !strcmp(state, "failed");
+
+	free(state);
+	return out;
+}
+
+static bool is_back(const struct leg_request *request)
+{
+	char *state = leg_state(request);
+	bool back = state && strcmp(state, "failed");
+
+	free(state);
+	return back;
+}
+
+/*
+ * The kernel takes the message and then looks at the leg and its label: what it thinks of them
+ * shows in the state of the leg, and why in the kernel log.
+ */
+static int bring_back(const struct leg_request *request)
+{
+	int kmsg = kmsg_begin();
+
+	if (send_message(request, "reinstate")) {
+		kmsg_end(kmsg);
+		return -1;
+	}
+	for (int i = 0; i < BACK_SECONDS * 20; i++) {
+		if (is_back(request)) {
+			kmsg_end(kmsg);
+			return 0;
+		}
+		usleep(50000);
+	}
+	fail("%s: leg %d has not come back within %d s: the kernel refused it, or it does not answer",
+	     request->volume.name, request->leg, BACK_SECONDS);
+	kmsg_report(kmsg);
+	return -1;
+}
+
+/* Which disk it is, before anything happens to it. */
+static void announce(const struct leg_request *request)
+{
+	if (request->json)
+		return;
+	printf("%s: leg %d is %s\n", request->volume.name, request->leg, request->disk);
+	fflush(stdout);
+}
+
 static void report(const struct leg_request *request, const char *done)
 {
 	struct json_object *object;
 
 	if (!request->json) {
-		printf("%s: leg %d (%s) %s\n", request->volume.name, request->leg, request->disk,
-		       done);
+		printf("%s: leg %d %s\n", request->volume.name, request->leg, done);
 		return;
 	}
 	object = json_object_new_object();
@@ -132,7 +200,13 @@ static void report(const struct leg_request *request, const char *done)
 	json_print(object);
 }
 
-static enum exit_status run_message(const struct args *args, const char *word, const char *done)
+static int take_out(const struct leg_request *request)
+{
+	return send_message(request, "fail");
+}
+
+static enum exit_status run_message(const struct args *args,
+				    int (*act)(const struct leg_request *request), const char *done)
 {
 	struct leg_request request;
 	enum exit_status status = request_read(args, &request);
@@ -140,7 +214,8 @@ static enum exit_status run_message(const struct args *args, const char *word, c
 
 	if (status != DONE)
 		return status;
-	r = send_message(&request, word);
+	announce(&request);
+	r = act(&request);
 	if (!r)
 		report(&request, done);
 	request_free(&request);
@@ -149,12 +224,12 @@ static enum exit_status run_message(const struct args *args, const char *word, c
 
 static enum exit_status run_fail(const struct args *args)
 {
-	return run_message(args, "fail", "is taken out");
+	return run_message(args, take_out, "is taken out");
 }
 
 static enum exit_status run_reinstate(const struct args *args)
 {
-	return run_message(args, "reinstate", "comes back: what it misses is copied to it");
+	return run_message(args, bring_back, "comes back: what it misses is copied to it");
 }
 
 static const struct option_def message_options[] = {
@@ -188,6 +263,23 @@ const struct command reinstate_command = {
 
 /* --- replace --------------------------------------------------------------------- */
 
+/* Larger blocks than those of the volume could not be written in part. */
+static int check_block(const struct leg_request *request, const struct device *device)
+{
+	char *text = sysfs_device_attr(request->volume.major, request->volume.minor,
+				       "queue/logical_block_size");
+	uint64_t block;
+	int r = 0;
+
+	if (text && !parse_number(text, &block) && device->block > block) {
+		fail("%s: it has blocks of %u bytes, and %s has blocks of %" PRIu64 ", which can not change while it is in use; give a device with blocks of at most %" PRIu64,
+		     device->path, device->block, request->volume.name, block, block);
+		r = -1;
+	}
+	free(text);
+	return r;
+}
+
 static int check_new(const struct leg_request *request, const struct device *device,
 		     const struct labelled *labelled, bool label)
 {
@@ -202,6 +294,8 @@ static int check_new(const struct leg_request *request, const struct device *dev
 		     device->bytes, request->volume.name, need);
 		return -1;
 	}
+	if (check_block(request, device))
+		return -1;
 	if (device->signature && !force) {
 		fail("%s: it holds %s, which would be overwritten; --force if that is intended",
 		     device->path, device->signature);
@@ -243,38 +337,76 @@ static int label_new(const struct leg_request *request, const char *path, const 
 	return label_write(path, &label);
 }
 
-static bool is_out(const struct leg_request *request)
+/* Nothing of the volume is on it: without this it could be taken for a leg. */
+static void wipe_new(const struct device *device)
 {
-	char *dir = sysfs_target_dir(&request->volume, request->target->index);
-	char *path = xprintf("%s/legs/%d/state", dir ? dir : "", request->leg);
-	char *state = sysfs_read_file(path, NULL);
-	bool out = state && !strncmp(state, "failed", 6);
+	struct labelled labelled;
 
-	free(state);
-	free(path);
-	free(dir);
-	return out;
+	if (label_read(device->path, &labelled, false))
+		return;
+	if (labelled.found.state == HEDGE_LABEL_VALID)
+		label_wipe(device->path, &labelled);
+	labelled_free(&labelled);
 }
 
-static int exchange(struct leg_request *request, const struct device *device)
+/*
+ * First the kernel is asked whether it would take the table, then the leg is taken out, so that
+ * the labels of the others do not wait for it.
+ */
+static int exchange(const struct leg_request *request, struct device *device,
+		    const struct line *old, const struct line *new)
 {
-	char *params;
+	uint8_t uuid[HEDGE_UUID_BYTES];
+	bool label = table_label(&request->table, uuid);
 	int r;
 
-	free(request->table.legs[request->leg].device);
-	request->table.legs[request->leg].device =
-		xprintf("%u:%u", device->major, device->minor);
-	request->table.legs[request->leg].offset = 0;
-	params = table_format(&request->table);
-	r = dm_volume_reload(request->volume.name, request->target->sectors, params);
-	free(params);
-	return r;
+	device_release(device);
+	if (line_check(request->volume.name, new) || device_claim(device))
+		return -1;
+	device_release(device);
+	if (!is_out(request) && take_out(request))
+		return -1;
+	r = label ? label_new(request, device->path, uuid) : 0;
+	if (!r)
+		r = line_swap(request->volume.name, old, new, NULL, NULL, NULL);
+	if (r) {
+		if (label)
+			wipe_new(device);
+		note("%s: leg %d was taken out, and is still out; hedgectl reinstate %s %d brings it back",
+		     request->volume.name, request->leg, request->volume.name, request->leg);
+		return -1;
+	}
+	return label ? bring_back(request) : 0;
 }
 
 static int replace(struct leg_request *request, struct device *device)
 {
+	struct line old, new = { .sectors = request->target->sectors };
+	int r;
+
+	if (line_read(request->volume.name, &old))
+		return -1;
+	if (strcmp(old.table, request->target->table)) {
+		fail("%s: its table changed while it was read; try again", request->volume.name);
+		line_free(&old);
+		return -1;
+	}
+	free(request->table.legs[request->leg].device);
+	request->table.legs[request->leg].device =
+		xprintf("%u:%u", device->major, device->minor);
+	request->table.legs[request->leg].offset = 0;
+	new.type = xstrdup(old.type);
+	new.table = table_format(&request->table);
+	r = exchange(request, device, &old, &new);
+	line_free(&old);
+	line_free(&new);
+	return r;
+}
+
+/* Everything that can be known before something is changed. */
+static int check_replace(const struct leg_request *request, const struct device *device)
+{
 	uint8_t uuid[HEDGE_UUID_BYTES];
-	bool label = table_label(&request->table, uuid);
 	struct labelled labelled;
 	int r;
 
@@ -283,21 +415,16 @@ static int replace(struct leg_request *request, struct device *device)
 		     request->volume.name);
 		return -1;
 	}
+	if (request->volume.suspended) {
+		fail("%s: it is suspended; resume it first: dmsetup resume %s", request->volume.name,
+		     request->volume.name);
+		return -1;
+	}
 	if (label_read(device->path, &labelled, false))
 		return -1;
-	r = check_new(request, device, &labelled, label);
+	r = check_new(request, device, &labelled, table_label(&request->table, uuid));
 	labelled_free(&labelled);
-	if (r)
-		return r;
-	/* First out, so that the labels of the others do not wait for it. */
-	if (!is_out(request) && send_message(request, "fail"))
-		return -1;
-	device_release(device);
-	if (label && label_new(request, device->path, uuid))
-		return -1;
-	if (exchange(request, device))
-		return -1;
-	return label ? send_message(request, "reinstate") : 0;
+	return r;
 }
 
 static enum exit_status run_replace(const struct args *args)
@@ -310,12 +437,15 @@ static enum exit_status run_replace(const struct args *args)
 	if (status != DONE)
 		return status;
 	if (!device_open(args->operands[2], &device)) {
-		if (!request.json)
+		r = check_replace(&request, &device);
+		if (!r && !request.json) {
 			printf("%s: leg %d (%s) is replaced by %s%s%s%s%s\n", request.volume.name,
 			       request.leg, request.disk, device.path, device.model ? ", " : "",
 			       device.model ? device.model : "", device.serial ? ", serial " : "",
 			       device.serial ? device.serial : "");
-		r = replace(&request, &device);
+			fflush(stdout);
+		}
+		r = r ? r : replace(&request, &device);
 		device_free(&device);
 	}
 	if (!r) {

@@ -3,9 +3,9 @@
  * The device-mapper ioctls, through libdevmapper. A volume is read in two of them: its status and
  * its table.
  *
- * A device is created in one task that creates, loads and resumes and on any error takes back what
- * it did; udev is waited for through the cookie, or, without udev (DM_DISABLE_UDEV), the library
- * makes the node.
+ * A device is made in steps, create, load and resume, so that on an error no other device is taken
+ * back than the one that was made here. udev is waited for through the cookie, or, without udev
+ * (DM_DISABLE_UDEV), the library makes the node.
  */
 #include <ctype.h>
 #include <errno.h>
@@ -300,8 +300,7 @@ static bool target_registered(void)
 static bool change(int type, const char *name, const char *uuid, uint64_t sectors,
 		   const char *table)
 {
-	bool udev = type == DM_DEVICE_REMOVE || type == DM_DEVICE_RESUME ||
-		    (type == DM_DEVICE_CREATE && table);
+	bool udev = type == DM_DEVICE_REMOVE || type == DM_DEVICE_RESUME;
 	struct dm_task *task = dm_task_create(type);
 	uint32_t cookie = 0;
 	bool good = task;
@@ -357,19 +356,49 @@ static void fail_table(const char *name, uint64_t sectors, const char *table, co
 	kmsg_report(kmsg);
 }
 
-/*
- * Asks the kernel whether it would take a table: loads it into a device that never becomes live.
- * The UUID is removed, not the name, since the UUID is surely ours.
- */
-int dm_table_check(const char *name, const char *uuid, uint64_t sectors, const char *table)
+/* The name of the device that has a UUID; NULL if there is none. */
+static char *name_of_uuid(const char *uuid)
 {
-	int kmsg = kmsg_begin();
-	char reason[sizeof(first_error)];
-	bool good;
+	struct dm_task *task = dm_task_create(DM_DEVICE_INFO);
+	struct dm_info info;
+	char *name = NULL;
+
+	if (task && dm_task_set_uuid(task, uuid) && dm_task_run(task) &&
+	    dm_task_get_info(task, &info) && info.exists)
+		name = xstrdup(dm_task_get_name(task));
+	if (task)
+		dm_task_destroy(task);
+	return name;
+}
+
+/* Makes a device without a table. One of this name or UUID may be in use: it is left alone. */
+static int make_device(const char *name, const char *uuid)
+{
+	char *other = name_of_uuid(uuid);
 
 	first_error[0] = '\0';
-	good = change(DM_DEVICE_CREATE, name, uuid, 0, NULL) &&
-	       change(DM_DEVICE_RELOAD, name, NULL, sectors, table);
+	if (other)
+		fail("%s: %s runs already, as %s", name, uuid, other);
+	else if (!change(DM_DEVICE_CREATE, name, uuid, 0, NULL))
+		fail("%s: the device can not be made: %s", name,
+		     first_error[0] ? first_error : "no reason given");
+	else
+		return 0;
+	free(other);
+	return -1;
+}
+
+/* Asks the kernel whether it would take a table: loads it into a device that never becomes live. */
+int dm_table_check(const char *name, const char *uuid, uint64_t sectors, const char *table)
+{
+	char reason[sizeof(first_error)];
+	int kmsg;
+	bool good;
+
+	if (make_device(name, uuid))
+		return -1;
+	kmsg = kmsg_begin();
+	good = change(DM_DEVICE_RELOAD, name, NULL, sectors, table);
 	memcpy(reason, first_error, sizeof(reason));
 	change(DM_DEVICE_REMOVE, NULL, uuid, 0, NULL);
 	if (!good)
@@ -379,51 +408,22 @@ int dm_table_check(const char *name, const char *uuid, uint64_t sectors, const c
 	return good ? 0 : -1;
 }
 
-/* The library takes a device back whose load fails, but not one whose resume fails. */
 int dm_volume_create(const char *name, const char *uuid, uint64_t sectors, const char *table)
 {
-	int kmsg = kmsg_begin();
 	char reason[sizeof(first_error)];
+	int kmsg;
 
-	first_error[0] = '\0';
-	if (change(DM_DEVICE_CREATE, name, uuid, sectors, table)) {
+	if (make_device(name, uuid))
+		return -1;
+	kmsg = kmsg_begin();
+	if (change(DM_DEVICE_RELOAD, name, NULL, sectors, table) &&
+	    change(DM_DEVICE_RESUME, name, NULL, 0, NULL)) {
 		kmsg_end(kmsg);
 		return 0;
 	}
 	memcpy(reason, first_error, sizeof(reason));
 	change(DM_DEVICE_REMOVE, NULL, uuid, 0, NULL);
 	fail_table(name, sectors, table, reason, kmsg);
-	return -1;
-}
-
-/*
- * Exchanges the table of a running volume. When the kernel does not take the new one the old one
- * goes on.
- */
-int dm_volume_reload(const char *name, uint64_t sectors, const char *table)
-{
-	int kmsg = kmsg_begin();
-	char reason[sizeof(first_error)];
-	bool good;
-
-	first_error[0] = '\0';
-	good = change(DM_DEVICE_RELOAD, name, NULL, sectors, table);
-	if (good) {
-		good = change(DM_DEVICE_SUSPEND, name, NULL, 0, NULL);
-		good = change(DM_DEVICE_RESUME, name, NULL, 0, NULL) && good;
-	}
-	if (good) {
-		kmsg_end(kmsg);
-		return 0;
-	}
-	memcpy(reason, first_error, sizeof(reason));
-	change(DM_DEVICE_CLEAR, name, NULL, 0, NULL);
-	good = change(DM_DEVICE_RESUME, name, NULL, 0, NULL);
-	fail("%s: the kernel refused the new table (%s); %s\n  table: 0 %llu hedge %s", name, reason,
-	     good ? "the volume goes on with the old one" :
-		    "the volume is suspended: see the kernel log",
-	     (unsigned long long)sectors, table);
-	kmsg_report(kmsg);
 	return -1;
 }
 

@@ -29,8 +29,9 @@ enum exit_status { DONE = 0, FAILED = 1, USAGE = 2 };
 /* util.c: errors, memory (running out of it ends the program), words */
 void fail(const char *format, ...) __attribute__((format(printf, 1, 2)));
 void note(const char *format, ...) __attribute__((format(printf, 1, 2)));
-void messages_keep(bool keep);	/* while the screen is not ours to print on */
-const char *message_kept(void);
+void messages_keep(bool keep);	/* while there is nothing that could be printed on */
+const char *message_kept(void);	/* the last */
+void messages_release(void);	/* prints all */
 void *xcalloc(size_t n, size_t size);
 void *xrealloc(void *p, size_t size);
 char *xstrdup(const char *s);
@@ -191,7 +192,6 @@ void volumes_free(struct volume *volumes, int count);
 int dm_table_check(const char *name, const char *uuid, uint64_t sectors, const char *table);
 int dm_volume_create(const char *name, const char *uuid, uint64_t sectors, const char *table);
 int dm_message(const struct volume *volume, int target, const char *message);
-int dm_volume_reload(const char *name, uint64_t sectors, const char *table);
 int dm_volume_remove(const char *name);
 bool dm_name_valid(const char *name);
 int dm_name_free(const char *name);
@@ -207,7 +207,11 @@ struct line {
 
 int line_read(const char *name, struct line *line);
 void line_free(struct line *line);
-/* verify() is called while the device is suspended, undo() if the old table is to come back then. */
+int line_check(const char *name, const struct line *line);	/* whether the kernel would take it */
+/*
+ * verify() is called while the device is suspended, undo() if the old table is to come back then;
+ * both may be NULL.
+ */
 int line_swap(const char *name, const struct line *old, const struct line *new,
 	      int (*verify)(const char *name, void *context), void (*undo)(void *context),
 	      void *context);

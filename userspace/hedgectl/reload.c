@@ -2,12 +2,15 @@
 /*
  * Another table for a device that is in use: load, suspend, look once more, resume.
  *
- * While the device is suspended we may not wait for memory that is to be written to it, so all
- * of ours is locked before. If anything is wrong then, the new table is dropped and the old one
- * goes on; if the new one cannot be resumed, the old one is loaded again.
+ * While the device is suspended we may not wait for anything that is to be written to it, so our
+ * memory is locked before, and messages are kept until it runs. Nor may we end: signals that
+ * would end us interrupt a suspend that waits for a leg, and nothing else. If anything is wrong
+ * then, the new table is dropped and the old one goes on; if the new one cannot be resumed, the
+ * old one is loaded again.
  */
 #include <errno.h>
 #include <libdevmapper.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -53,9 +56,14 @@ static bool simple(int type, const char *name)
 
 	if (!task)
 		return false;
-	/* A file system on it needs no freezing: what is in flight ends, the rest waits. */
-	if (type == DM_DEVICE_SUSPEND)
-		dm_task_skip_lockfs(task);
+	/*
+	 * A file system on it needs no freezing: what is in flight ends, the rest waits. Writes
+	 * that a target holds back go to the new table; to flush them would be to fail them.
+	 */
+	if (type == DM_DEVICE_SUSPEND && (!dm_task_skip_lockfs(task) || !dm_task_no_flush(task))) {
+		dm_task_destroy(task);
+		return false;
+	}
 	return task_end(task);
 }
 
@@ -121,53 +129,140 @@ void line_free(struct line *line)
 	*line = (struct line){ 0 };
 }
 
-/* The new table is live and cannot be resumed: the old one comes back. */
-static int go_back(const char *name, const struct line *old, int kmsg)
+/* --- signals --------------------------------------------------------------------------- */
+
+static const int deadly[] = { SIGHUP, SIGINT, SIGTERM };
+
+#define NR_DEADLY ((int)(sizeof(deadly) / sizeof(deadly[0])))
+
+struct signals {
+	struct sigaction actions[NR_DEADLY];
+	sigset_t mask;
+};
+
+static volatile sig_atomic_t interrupted;
+
+static void interrupt(int signal)
 {
+	interrupted = signal;
+}
+
+/* Those that would end us are noted, the rest waits; SIGPIPE and SIGTSTP are of the rest. */
+static void signals_hold(struct signals *signals)
+{
+	struct sigaction action = { .sa_handler = interrupt };
+	sigset_t rest;
+
+	interrupted = 0;
+	sigfillset(&rest);
+	for (int i = 0; i < NR_DEADLY; i++) {
+		sigdelset(&rest, deadly[i]);
+		sigaction(deadly[i], NULL, &signals->actions[i]);
+		/* What nohup has ignored stays so. */
+		if (signals->actions[i].sa_handler != SIG_IGN)
+			sigaction(deadly[i], &action, NULL);
+	}
+	sigprocmask(SIG_SETMASK, &rest, &signals->mask);
+}
+
+static void signals_release(const struct signals *signals)
+{
+	for (int i = 0; i < NR_DEADLY; i++)
+		sigaction(deadly[i], &signals->actions[i], NULL);
+	sigprocmask(SIG_SETMASK, &signals->mask, NULL);
+}
+
+/* --- the exchange ------------------------------------------------------------------------ */
+
+int line_check(const char *name, const struct line *line)
+{
+	int kmsg = kmsg_begin();
+	bool good = load(name, line);
+
+	simple(DM_DEVICE_CLEAR, name);
+	if (good) {
+		kmsg_end(kmsg);
+		return 0;
+	}
+	fail("%s: the kernel refused the table, and nothing has changed\n  table: 0 %llu %s %s", name,
+	     (unsigned long long)line->sectors, line->type, line->table);
 	kmsg_report(kmsg);
-	if (load(name, old) && resume(name))
-		fail("%s: the kernel could not use the new table; the old one is back", name);
-	else
-		fail("%s: the kernel could not use the new table, and the device is suspended; load a table and resume it: dmsetup reload, dmsetup resume",
-		     name);
 	return -1;
+}
+
+enum outcome { SWAPPED, REFUSED, NOT_SUSPENDED, BACK, STUCK };
+
+/* The new table is loaded; nothing is printed until this returns. */
+static enum outcome exchange(const char *name, const struct line *old,
+			     int (*verify)(const char *name, void *context),
+			     void (*undo)(void *context), void *context)
+{
+	if (!simple(DM_DEVICE_SUSPEND, name)) {
+		simple(DM_DEVICE_CLEAR, name);
+		return NOT_SUSPENDED;
+	}
+	if (verify && verify(name, context)) {
+		if (undo)
+			undo(context);
+		simple(DM_DEVICE_CLEAR, name);
+		return resume(name) ? REFUSED : STUCK;
+	}
+	if (resume(name))
+		return SWAPPED;
+	if (undo)
+		undo(context);
+	return load(name, old) && resume(name) ? BACK : STUCK;
+}
+
+static void explain(const char *name, enum outcome outcome)
+{
+	switch (outcome) {
+	case NOT_SUSPENDED:
+		fail(interrupted ? "%s: interrupted while it was to be suspended, and nothing has changed" :
+				   "%s: can not be suspended, and nothing has changed", name);
+		break;
+	case BACK:
+		fail("%s: the kernel could not use the new table; the old one is back", name);
+		break;
+	case STUCK:
+		fail("%s: the device is suspended, for the kernel could resume it neither with the new table nor with the old one; load a table and resume it: dmsetup reload, dmsetup resume",
+		     name);
+		break;
+	default:
+		break;
+	}
 }
 
 int line_swap(const char *name, const struct line *old, const struct line *new,
 	      int (*verify)(const char *name, void *context), void (*undo)(void *context),
 	      void *context)
 {
-	int kmsg = kmsg_begin();
+	struct signals signals;
+	enum outcome outcome;
+	int kmsg;
 
 	if (mlockall(MCL_CURRENT | MCL_FUTURE)) {
 		fail("%s: can not lock memory: %s; run it as root", name, strerror(errno));
-		kmsg_end(kmsg);
 		return -1;
 	}
+	kmsg = kmsg_begin();
 	if (!load(name, new)) {
+		munlockall();
 		fail("%s: the kernel refused the table, and nothing has changed\n  table: 0 %llu %s %s",
 		     name, (unsigned long long)new->sectors, new->type, new->table);
 		kmsg_report(kmsg);
 		return -1;
 	}
-	if (!simple(DM_DEVICE_SUSPEND, name)) {
-		simple(DM_DEVICE_CLEAR, name);
-		fail("%s: can not be suspended, and nothing has changed", name);
-		kmsg_report(kmsg);
-		return -1;
-	}
-	if (verify(name, context)) {
-		undo(context);
-		simple(DM_DEVICE_CLEAR, name);
-		resume(name);
-		kmsg_end(kmsg);
-		return -1;
-	}
-	if (!resume(name)) {
-		undo(context);
-		return go_back(name, old, kmsg);
-	}
-	kmsg_end(kmsg);
+	signals_hold(&signals);
+	messages_keep(true);
+	outcome = exchange(name, old, verify, undo, context);
 	munlockall();
-	return 0;
+	messages_release();
+	explain(name, outcome);
+	if (outcome == SWAPPED || outcome == REFUSED)
+		kmsg_end(kmsg);
+	else
+		kmsg_report(kmsg);
+	signals_release(&signals);
+	return outcome == SWAPPED ? 0 : -1;
 }

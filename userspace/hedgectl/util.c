@@ -10,10 +10,10 @@
 
 #include "hedgectl.h"
 
-static char kept[256];
+static char kept[4096];
 static bool keeping;
 
-/* From now on messages are kept, the last one only, and not printed. */
+/* From now on messages are kept, a line each, and not printed. */
 void messages_keep(bool keep)
 {
 	keeping = keep;
@@ -22,13 +22,39 @@ void messages_keep(bool keep)
 
 const char *message_kept(void)
 {
-	return kept;
+	const char *line = strrchr(kept, '\n');
+
+	return line ? line + 1 : kept;
+}
+
+/* Prints what was kept. */
+void messages_release(void)
+{
+	char *rest = kept, *line;
+
+	keeping = false;
+	while ((line = strsep(&rest, "\n")))
+		if (*line)
+			fail("%s", line);
+	kept[0] = '\0';
+}
+
+static void keep_message(const char *format, va_list list)
+{
+	size_t used = strlen(kept), room = sizeof(kept) - used;
+
+	if (used && room > 1) {
+		kept[used++] = '\n';
+		kept[used] = '\0';
+		room--;
+	}
+	vsnprintf(kept + used, room, format, list);
 }
 
 static void say(const char *kind, const char *format, va_list list)
 {
 	if (keeping) {
-		vsnprintf(kept, sizeof(kept), format, list);
+		keep_message(format, list);
 		return;
 	}
 	fflush(stdout);
