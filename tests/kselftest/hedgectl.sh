@@ -81,9 +81,16 @@ refused "a leg that holds something" "$r1: it holds crypto_LUKS.*--force" create
 refused "a log that holds something" "$r1: it holds crypto_LUKS.*--force" create --log disk:$r1 $r0 $r2
 refused "a leg to copy over that holds something" "$r1: it holds crypto_LUKS.*--force" \
 	hedgectl create vol --no-label --from $r0 $r0 $r1
+refused "a leg to copy from that holds something up to its end" \
+	"$r1: it holds crypto_LUKS, and the volume has the first 16769024 of its 16777216 bytes.*--no-label" hedgectl create vol $r1 $r0
 run 0 "--force takes it" create --force $r0 $r1
 check "--force: the device is there" remove
 dd if=/dev/zero of=$r1 bs=4k count=1 conv=notrunc,fsync status=none
+
+dmsetup create short --table "0 8192 linear $r2 0"
+refused "a leg to copy from that is longer" "$r0: its data is to be kept, .* from byte 4186112 on .* other legs" \
+	hedgectl create vol --from $r0 $r0 /dev/mapper/short
+dmsetup remove short
 
 # --- create: what it makes -----------------------------------------------------------
 

@@ -283,6 +283,46 @@ static void choose_length(struct request *request)
 
 static int open_legs(struct request *request)
 {
+	for (int i = 0; i < request->nr_legs; i++) {
+		const char *path = request->args->operands[1 + i];
+
+		if (device_open(path, &request->legs[i]) || refuse_label(request, path))
+			return -1;
+	}
+	return 0;
+}
+
+/* What a leg may hold at most if there is to be a label behind it. */
+static uint64_t usable_bytes(const struct request *request, const struct device *device)
+{
+	return request->label ? label_data_bytes(device->bytes) : device->bytes;
+}
+
+/*
+ * A leg whose data is to be kept, and is longer than the volume. Something of it is sure to be lost
+ * if it has a signature, as what that belongs to ends where the device ends; or if it was named to
+ * be kept and is longer than the others.
+ */
+static int refuse_cut(const struct request *request, const struct device *device)
+{
+	bool longer = usable_bytes(request, device) > request->bytes;
+
+	if (request->force || device->bytes == request->bytes)
+		return 0;
+	if (!device->signature && !(longer && args_has(request->args, "from")))
+		return 0;
+	fail("%s: %s%s, and the volume has the first %" PRIu64 " of its %" PRIu64
+	     " bytes: from byte %" PRIu64 " on data would be lost%s. Shrink what is on it to %" PRIu64
+	     " bytes first and give --force, %s",
+	     device->path, device->signature ? "it holds " : "its data is to be kept",
+	     device->signature ? device->signature : "", request->bytes, device->bytes,
+	     request->bytes, request->label ? ", and the label written over it" : "", request->bytes,
+	     longer ? "or give other legs that are as long" : "or give --no-label");
+	return -1;
+}
+
+static int check_signatures(const struct request *request)
+{
 	static const char *const consequences[] = {
 		[NOSYNC] = "which stays as it is on this leg, whatever the other legs hold",
 		[COPY] = "which the copy would overwrite",
@@ -290,13 +330,14 @@ static int open_legs(struct request *request)
 	};
 
 	for (int i = 0; i < request->nr_legs; i++) {
-		const char *path = request->args->operands[1 + i];
+		const struct device *leg = &request->legs[i];
+		bool kept = request->origin != COPY || i == request->from;
 
-		if (device_open(path, &request->legs[i]) || refuse_label(request, path))
+		if (kept && refuse_cut(request, leg))
 			return -1;
-		if (request->origin == COPY && i == request->from)
+		if (request->origin == COPY && kept)
 			continue;
-		if (refuse_signature(request, &request->legs[i], consequences[request->origin]))
+		if (refuse_signature(request, leg, consequences[request->origin]))
 			return -1;
 	}
 	return 0;
@@ -312,6 +353,8 @@ static int check_devices(struct request *request)
 		fail("%s: the smallest leg has no room for data and a label of 8 KiB", request->name);
 		return -1;
 	}
+	if (check_signatures(request))
+		return -1;
 	if (request->region > request->bytes) {
 		char region[SIZE_TEXT], size[SIZE_TEXT];
 
@@ -373,9 +416,7 @@ static void note_oddities(const struct request *request)
 	char size[SIZE_TEXT];
 
 	for (int i = 0; i < request->nr_legs; i++) {
-		uint64_t usable = request->label ? label_data_bytes(legs[i].bytes) : legs[i].bytes;
-
-		if (usable > request->bytes)
+		if (usable_bytes(request, &legs[i]) > request->bytes)
 			note("%s: only the first %s (%" PRIu64
 			     " bytes) are used, the size of the smallest leg",
 			     legs[i].path, format_size(request->bytes, size, sizeof(size)),
@@ -387,48 +428,71 @@ static void note_oddities(const struct request *request)
 	}
 }
 
+/* What is lost of a leg whose data is kept: nothing, or what is behind the volume. */
+static void explain_cut(const struct request *request, FILE *out)
+{
+	for (int i = 0; i < request->nr_legs; i++) {
+		const struct device *leg = &request->legs[i];
+
+		if (leg->bytes == request->bytes || (request->origin == COPY && i != request->from))
+			continue;
+		fprintf(out, "Of %s the first %" PRIu64 " bytes are kept, and %s.\n", leg->path, request->bytes,
+			request->label ? "the label is written behind them, over what is there" :
+					 "what is behind them is no part of the volume");
+	}
+}
+
+/* Programs that read JSON show their users what is on stderr. */
 static void explain_origin(const struct request *request)
 {
+	FILE *out = request->json ? stderr : stdout;
+
 	switch (request->origin) {
 	case NOSYNC:
-		printf("--nosync: the data of every leg is kept as it is and taken to be identical; nothing is compared. Where\n"
-		       "legs differ, a read may return the data of any of them, until that place is written.\n");
+		fprintf(out, "--nosync: the data of every leg is kept as it is and taken to be identical; nothing is compared. Where\n"
+			     "legs differ, a read may return the data of any of them, until that place is written.\n");
 		break;
 	case COPY:
-		printf("%s is copied over all other legs, whose data is lost.\n",
-		       request->legs[request->from].path);
+		fprintf(out, "%s is copied over all other legs, whose data is lost.\n",
+			request->legs[request->from].path);
 		if (request->label)
-			printf("The volume can be used meanwhile; hedgectl show %s tells how far it is.\n",
-			       request->name);
+			fprintf(out, "The volume can be used meanwhile; hedgectl show %s tells how far it is.\n",
+				request->name);
 		break;
 	case LOG:
-		printf("The log on %s tells which regions are in sync. If some are not, as after a crash, the kernel refuses\n"
-		       "the volume: then make the legs identical with --from DEV --force.\n",
-		       request->log_path);
+		fprintf(out, "The log on %s tells which regions are in sync. If some are not, as after a crash, the kernel refuses\n"
+			     "the volume: then make the legs identical with --from DEV --force.\n",
+			request->log_path);
 		break;
 	}
+	explain_cut(request, out);
 	if (!request->log_path && request->label)
-		printf("Log core: which regions were being written is known in memory only. After a crash all legs are copied\n"
-		       "from one; a log on disk (--log disk:DEV) makes that short.\n");
+		fprintf(out, "Log core: which regions were being written is known in memory only. After a crash all legs are copied\n"
+			     "from one; a log on disk (--log disk:DEV) makes that short.\n");
 	else if (!request->log_path)
-		printf("Log core: which regions were being written is known in memory only. After a crash the legs may differ\n"
-		       "there: compare or copy them before you create the volume again with --nosync.\n");
+		fprintf(out, "Log core: which regions were being written is known in memory only. After a crash the legs may differ\n"
+			     "there: compare or copy them before you create the volume again with --nosync.\n");
 }
 
 static int confirm_copy(const struct request *request)
 {
+	const struct device *from = &request->legs[request->from];
 	char answer[16] = "";
 
 	if (request->force)
 		return 0;
 	if (!isatty(STDIN_FILENO)) {
 		fail("%s: %s would be copied over the other legs, and there is no terminal to ask on; give --force if that is intended, or --nosync if the legs are identical",
-		     request->name, request->legs[request->from].path);
+		     request->name, from->path);
 		return -1;
 	}
 	fflush(stdout);
-	fprintf(stderr, "Copy %s over all other legs? Their data will be lost. Type \"yes\": ",
-		request->legs[request->from].path);
+	if (from->bytes > request->bytes)
+		fprintf(stderr, "Copy the first %" PRIu64 " of %" PRIu64 " bytes of %s over all other legs? Their data will be lost, and what is behind that on %s. Type \"yes\": ",
+			request->bytes, from->bytes, from->path, from->path);
+	else
+		fprintf(stderr, "Copy %s over all other legs? Their data will be lost. Type \"yes\": ",
+			from->path);
 	if (fgets(answer, sizeof(answer), stdin) && !strcmp(answer, "yes\n"))
 		return 0;
 	fail("%s: not created, nothing was written", request->name);
@@ -600,8 +664,7 @@ static enum exit_status create(struct request *request)
 	for (int i = 0; i < request->nr_legs && !request->json; i++)
 		print_leg(request, i);
 	note_oddities(request);
-	if (!request->json)
-		explain_origin(request);
+	explain_origin(request);
 	if (!make_volume(request, params)) {
 		print_result(request, line);
 		status = DONE;
@@ -657,7 +720,9 @@ const struct command create_command = {
 		"With --no-label one of both must be said, or a log on disk must hold a mirror's log\n"
 		"already; --from copies before the volume is there.\n"
 		"A leg that is mounted or in use is refused, and without --force one that holds a\n"
-		"file system, a partition table or the like.",
+		"file system, a partition table or the like. With DEV of --from, or without --nosync the\n"
+		"first leg, it is refused if it reaches beyond the volume, which is 8 KiB shorter than the\n"
+		"smallest leg: shrink it first, or give --no-label.",
 	.options = options,
 	.example =
 		"hedgectl create vol0 --from /dev/nvme0n1 --set tau=2ms /dev/nvme0n1 /dev/nvme1n1",
