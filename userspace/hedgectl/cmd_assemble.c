@@ -33,7 +33,8 @@ struct set {
 	char uuid_text[UUID_TEXT];
 	const struct hedge_label *newest;
 	struct labelled *legs[MAX_LEGS];
-	const char *log;	/* device of a disk log, or NULL */
+	char *log;		/* path of a disk log, or NULL */
+	bool given_up[MAX_LEGS];	/* its label is to be written over */
 	struct hedge_label_table table;
 	struct hedge_label_found found[MAX_LEGS];
 	struct hedge_label_verdict verdict;
@@ -160,7 +161,10 @@ static int preferred(const struct set *set)
 	return -1;
 }
 
-/* Has all legs follow the preferred one: what differs from it is to be copied over. */
+/*
+ * Has all legs follow the preferred one: what differs from it is to be copied over. Their labels are
+ * changed here only, so that nothing is lost if the set is refused later.
+ */
 static int apply_preference(struct set *set)
 {
 	int prefer = preferred(set);
@@ -184,14 +188,28 @@ static int apply_preference(struct set *set)
 
 		if (!leg || same_round(&leg->found.label, by))
 			continue;
-		note("%s: its data is given up for that of %s", leg->path, set->legs[prefer]->path);
+		set->given_up[i] = true;
 		leg->found.label.round.generation = 0;
 		leg->found.label.in = 0;
 		leg->found.label.partial = 0;
+	}
+	set->newest = by;
+	return 0;
+}
+
+/* Once nothing else can refuse the set but the kernel when it starts it. */
+static int give_up(const struct set *set)
+{
+	for (int i = 0; i < MAX_LEGS; i++) {
+		const struct labelled *leg = set->legs[i];
+
+		if (!set->given_up[i])
+			continue;
+		note("%s: its data is given up for that of %s", leg->path,
+		     set->legs[preferred(set)]->path);
 		if (!set->request->dry_run && label_write(leg->path, &leg->found.label))
 			return -1;
 	}
-	set->newest = by;
 	return 0;
 }
 
@@ -205,7 +223,7 @@ static int find_log(struct set *set)
 	if (log && !strcmp(log, "core"))
 		return 0;
 	if (log) {
-		set->log = log + 5;
+		set->log = xstrdup(log + 5);
 		return 0;
 	}
 	if (!set->newest->log_stamp)
@@ -418,6 +436,8 @@ static int start(struct set *set)
 
 	if (!r)
 		r = dm_name_free(name);
+	if (!r && args_has(set->request->args, "prefer"))
+		r = dm_table_check(name, uuid, set->newest->length, params) || give_up(set) ? -1 : 0;
 	if (!r && !set->request->dry_run)
 		r = dm_volume_create(name, uuid, set->newest->length, params);
 	if (!r)
@@ -433,6 +453,7 @@ static int start(struct set *set)
 static int assemble_set(struct request *request, const uint8_t *uuid)
 {
 	struct set set = { .request = request };
+	int r;
 
 	memcpy(set.uuid, uuid, sizeof(set.uuid));
 	uuid_format(uuid, set.uuid_text);
@@ -443,10 +464,10 @@ static int assemble_set(struct request *request, const uint8_t *uuid)
 		     set.uuid_text);
 		return -1;
 	}
-	return apply_preference(&set) || find_log(&set) || check_log(&set) || judge(&set) ||
-			       start(&set) ?
-		       -1 :
-		       0;
+	r = apply_preference(&set) || find_log(&set) || check_log(&set) || judge(&set) ||
+	    start(&set);
+	free(set.log);
+	return r ? -1 : 0;
 }
 
 /* The sets that run already, by the UUIDs of their devices. */
