@@ -33,7 +33,7 @@ struct set {
 	char uuid_text[UUID_TEXT];
 	const struct hedge_label *newest;
 	struct labelled *legs[MAX_LEGS];
-	char *log;		/* path of a disk log, or NULL */
+	char *log, *log_number;	/* path and major:minor of a disk log, or NULL */
 	bool given_up[MAX_LEGS];	/* its label is to be written over */
 	struct hedge_label_table table;
 	struct hedge_label_found found[MAX_LEGS];
@@ -213,12 +213,81 @@ static int give_up(const struct set *set)
 	return 0;
 }
 
+/* Whether a device lies on the one whose directory in sysfs this is, at any depth: dm-multipath, say. */
+static bool lies_on(const char *dir, const struct labelled *upper)
+{
+	char *holders = xprintf("%s/holders", dir);
+	DIR *stream = opendir(holders);
+	struct dirent *entry;
+	unsigned int major, minor;
+	bool found = false;
+
+	while (stream && !found && (entry = readdir(stream))) {
+		char *holder = xprintf("%s/%s", holders, entry->d_name);
+		char *file = xprintf("%s/dev", holder);
+		char *dev = entry->d_name[0] == '.' ? NULL : sysfs_read_file(file, NULL);
+
+		if (dev)
+			found = (sscanf(dev, "%u:%u", &major, &minor) == 2 && major == upper->major &&
+				 minor == upper->minor) ||
+				lies_on(holder, upper);
+		free(dev);
+		free(file);
+		free(holder);
+	}
+	if (stream)
+		closedir(stream);
+	free(holders);
+	return found;
+}
+
+static bool is_log_of(const struct set *set, const struct labelled *item)
+{
+	return item->log && item->log_stamp == set->newest->log_stamp &&
+	       !memcmp(item->log_uuid, set->uuid, sizeof(set->uuid));
+}
+
+/* Whether the log that this device has shows on another one too, which lies on it. */
+static bool shows_above(const struct set *set, const struct labelled_list *list,
+			const struct labelled *item)
+{
+	char *dir = xprintf("/sys/dev/block/%u:%u", item->major, item->minor);
+	bool found = false;
+
+	for (int i = 0; i < list->count && !found; i++)
+		found = is_log_of(set, &list->items[i]) && lies_on(dir, &list->items[i]);
+	free(dir);
+	return found;
+}
+
+/* The log with the stamp of the set, if it is on a device of the list; two of them are an error. */
+static int look_for_log(struct set *set, const struct labelled_list *list)
+{
+	const struct labelled *log = NULL;
+
+	for (int i = 0; i < list->count; i++) {
+		const struct labelled *item = &list->items[i];
+
+		if (!is_log_of(set, item) || shows_above(set, list, item))
+			continue;
+		if (log && (log->major != item->major || log->minor != item->minor)) {
+			fail("%s and %s both have the log of the set %s: one must be a copy of the other; name the right one with --log disk:DEV, or wipe the other",
+			     log->path, item->path, set->uuid_text);
+			return -1;
+		}
+		log = item;
+	}
+	if (log)
+		set->log = xstrdup(log->path);
+	return 0;
+}
+
 /* The log that was named, or that has the stamp of the set. */
 static int find_log(struct set *set)
 {
 	const char *log = args_get(set->request->args, "log");
-	struct labelled_list all = { 0 }, *list = &set->request->list;
-	int r = 0;
+	struct labelled_list all = { 0 };
+	int r;
 
 	if (log && !strcmp(log, "core"))
 		return 0;
@@ -228,19 +297,16 @@ static int find_log(struct set *set)
 	}
 	if (!set->newest->log_stamp)
 		return 0;
-	if (set->request->given && !label_scan(&all))
-		list = &all;
-	for (int i = 0; i < list->count && !set->log; i++)
-		if (list->items[i].log && list->items[i].log_stamp == set->newest->log_stamp &&
-		    !memcmp(list->items[i].log_uuid, set->uuid, sizeof(set->uuid)))
-			set->log = xstrdup(list->items[i].path);
-	if (!set->log) {
+	r = look_for_log(set, &set->request->list);
+	if (!r && !set->log && set->request->given && !label_scan(&all))
+		r = look_for_log(set, &all);
+	labelled_list_free(&all);
+	if (!r && !set->log) {
 		fail("%s: the disk log of this set (stamp %016" PRIx64
 		     ") is on no device that is there; name it with --log disk:DEV, or give --log core: then all legs are copied from one",
 		     set->uuid_text, set->newest->log_stamp);
 		r = -1;
 	}
-	labelled_list_free(&all);
 	return r;
 }
 
@@ -265,6 +331,7 @@ static int check_log(struct set *set)
 		note("%s: it is not the log that belongs to these legs: all are copied from one",
 		     set->log);
 	set->table.disk_log = true;
+	set->log_number = xprintf("%u:%u", log.major, log.minor);
 	labelled_free(&log);
 	return 0;
 }
@@ -357,7 +424,7 @@ static int build_table(const struct set *set, struct table *table)
 				 .region_sectors = set->newest->region_size };
 	table->log_type = xstrdup(set->log ? "disk" : "core");
 	if (set->log)
-		table->log_device = xstrdup(set->log);
+		table->log_device = xstrdup(set->log_number);
 	for (int i = 0; i < table->nr_legs; i++) {
 		const struct labelled *leg = set->legs[i];
 
@@ -467,6 +534,7 @@ static int assemble_set(struct request *request, const uint8_t *uuid)
 	r = apply_preference(&set) || find_log(&set) || check_log(&set) || judge(&set) ||
 	    start(&set);
 	free(set.log);
+	free(set.log_number);
 	return r ? -1 : 0;
 }
 
