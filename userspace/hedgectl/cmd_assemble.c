@@ -101,23 +101,67 @@ static bool has_witness(const struct set *set, const struct hedge_label *label)
 	return false;
 }
 
+/* The newest label of a leg that holds everything itself, or NULL. */
+static const struct hedge_label *newest_whole(const struct set *set)
+{
+	const struct hedge_label *newest = NULL;
+
+	for (int i = 0; i < set->request->list.count; i++) {
+		const struct hedge_label *label = &set->request->list.items[i].found.label;
+
+		if (is_of_set(set, &set->request->list.items[i]) && label->in >> label->leg & 1 &&
+		    label->round.generation &&
+		    (!newest || label->round.generation > newest->round.generation))
+			newest = label;
+	}
+	return newest;
+}
+
+/* Whether a leg went on without one that a newer label calls in. */
+static bool went_on(const struct hedge_label *old, const struct hedge_label *newer)
+{
+	return newer->in & ~(1u << old->leg) & ~old->in;
+}
+
+/*
+ * Whether the newest label goes on without the data of a leg, and has a leg of that number copied to. It is the
+ * device whose label the kernel has written over for that: it calls legs in, a new one does not.
+ */
+static bool is_copied_anew(const struct set *set, const struct hedge_label *old)
+{
+	const struct hedge_label *newest = newest_whole(set);
+
+	return newest && newest->partial >> old->leg & 1 &&
+	       old->round.generation < newest->round.generation && !went_on(old, newest);
+}
+
+/* Whether the first device has taken the place of the second, which has the same number. */
+static bool takes_place(const struct set *set, const struct hedge_label *by,
+			const struct hedge_label *old)
+{
+	if (!by->round.generation && !old->round.generation)
+		return by->in && !old->in;
+	if (!old->round.generation)
+		return !old->in || !is_copied_anew(set, by);
+	if (!by->round.generation)
+		return by->in && is_copied_anew(set, old);
+	return by->round.generation > old->round.generation && !went_on(old, by) &&
+	       has_witness(set, by) && !has_witness(set, old);
+}
+
 /*
  * The device that has taken the place of this one in the set, or NULL: a leg that was replaced keeps its
  * label. The newer one must be vouched for by another leg, and the older one must not have gone on without
- * legs that are in, else nobody but a person can tell which to use.
+ * legs that are in, nor be vouched for itself, as a leg of a whole set that was copied is: else nobody but a
+ * person can tell which to use. What has no data of the set yet counts only while it is being copied to.
  */
 static const struct labelled *successor(const struct set *set, const struct labelled *old)
 {
-	const struct hedge_label *label = &old->found.label;
-
 	for (int i = 0; i < set->request->list.count; i++) {
 		const struct labelled *item = &set->request->list.items[i];
-		const struct hedge_label *by = &item->found.label;
-		unsigned int others = by->in & ~(1u << label->leg);
 
-		if (is_of_set(set, item) && by->leg == label->leg &&
-		    by->round.generation > label->round.generation &&
-		    (!label->round.generation || !(others & ~label->in)) && has_witness(set, by))
+		if (is_of_set(set, item) && item->found.label.leg == old->found.label.leg &&
+		    takes_place(set, &item->found.label, &old->found.label))
 			return item;
 	}
 	return NULL;
@@ -133,7 +177,9 @@ static int collect(struct set *set)
 			continue;
 		by = successor(set, item);
 		if (by) {
-			note("%s: not used: %s has taken its place as leg %u; hedgectl wipe %s, if it is not needed any more",
+			note(item->found.label.round.generation ?
+				     "%s: not used: %s has taken its place as leg %u; hedgectl wipe %s, if it is not needed any more" :
+				     "%s: not used: it has no data of the set yet, and %s is leg %u; hedgectl wipe %s, or name the devices to use",
 			     item->path, by->path, item->found.label.leg, item->path);
 			continue;
 		}

@@ -2,7 +2,7 @@
 /*
  * Writes a label, or the log of a set, to a device that is a file (fake.c):
  *
- *	mklabel DEV KEY=NUMBER...	a label; masks of legs are decimal too
+ *	mklabel DEV KEY=NUMBER...	a label; masks of legs are decimal too, known is LEG:GENERATION:SESSION
  *	mklabel DEV log STAMP UUID
  *
  * UUID is the number of a set: the last byte of its UUID, of which all others are 0.
@@ -29,6 +29,18 @@ static int make_log(const char *path, const char *stamp, const char *set)
 	if (fd >= 0)
 		close(fd);
 	return r;
+}
+
+/* LEG:GENERATION:SESSION: the last round that is known to be on it, and was sent to it. */
+static void add_known(const char *text, struct hedge_label *label)
+{
+	unsigned long long generation, session;
+	unsigned int leg;
+
+	if (sscanf(text, "%u:%llu:%llu", &leg, &generation, &session) != 3 || leg >= HEDGE_MAX_LEGS)
+		exit(2);
+	label->known[leg].generation = label->sent[leg].generation = generation;
+	label->known[leg].session = label->sent[leg].session = session;
 }
 
 int main(int argc, char **argv)
@@ -64,6 +76,8 @@ int main(int argc, char **argv)
 			label.length = n;
 		else if (!strcmp(key, "stamp"))
 			label.log_stamp = n;
+		else if (!strcmp(key, "known"))
+			add_known(value + 1, &label);
 		else
 			return 2;
 	}
