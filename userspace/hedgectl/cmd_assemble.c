@@ -682,13 +682,20 @@ static int parse_operands(struct request *request)
 {
 	const struct args *args = request->args;
 	const char *log = args_get(args, "log");
+	uint8_t uuid[HEDGE_UUID_BYTES];
 
 	for (int i = 0; i < args->nr_operands; i++) {
 		const char *word = args->operands[i];
 
 		if (word[0] == '/') {
 			request->given = true;
-		} else if (uuid_scan(word, request->uuid)) {
+		} else if (uuid_scan(word, uuid)) {
+			if (request->has_uuid) {
+				fail("\"%s\": one set is started at a time: name one UUID, or start all with --scan",
+				     word);
+				return -1;
+			}
+			memcpy(request->uuid, uuid, sizeof(uuid));
 			request->has_uuid = true;
 		} else if (i == 0 && dm_name_valid(word)) {
 			request->name = word;
@@ -702,6 +709,11 @@ static int parse_operands(struct request *request)
 		fail(args_has(args, "scan") ?
 		     "--scan looks for all sets: name no UUID and no device with it" :
 		     "name the UUID of a set, or its devices, or look for all with --scan");
+		return -1;
+	}
+	if (args_has(args, "scan") && request->name) {
+		fail("\"%s\": --scan starts all sets, each with its own name; leave this out, or name a UUID or devices",
+		     request->name);
 		return -1;
 	}
 	if (log && strcmp(log, "core") && (strncmp(log, "disk:", 5) || !log[5])) {
