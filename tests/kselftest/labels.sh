@@ -293,3 +293,19 @@ check_fails "it has no label now" hedgectl examine "$r1"
 check "the set is found without it" start "$UUID"
 check_fails "a leg in use is not wiped" hedgectl wipe "$r0"
 stop
+
+# --- a device that was in two sets -----------------------------------------------------------------------
+
+new_set
+stop
+hedgectl wipe "$spare" >/dev/null 2>&1 || :
+hedgectl create older --nosync --force "$other0" "$spare" >/dev/null
+dmsetup remove older
+dmsetup create short --table "0 8192 linear $other1 0"
+hedgectl create newer --nosync --force /dev/mapper/short "$spare" >/dev/null
+dmsetup remove newer
+check_num "the label of the shorter set is found" "$(label "$spare" .bytes) < 8192 * 512"
+check "it is wiped" hedgectl wipe "$spare"
+check_fails "the older one does not come back" hedgectl examine "$spare"
+dmsetup remove short
+hedgectl wipe "$other0" >/dev/null

@@ -169,6 +169,21 @@ static void find_stamp(int fd, struct labelled *labelled, uint8_t *block)
 	labelled->log = labelled->log_stamp;
 }
 
+/*
+ * Finds the label at a place. One that says to be elsewhere is none: a partition at the end of a disk shows at
+ * the end of the disk too.
+ */
+static bool find_label(int fd, uint64_t sector, uint8_t *slots, struct hedge_label_found *found)
+{
+	if (!read_at(fd, slots, HEDGE_LABEL_BYTES, sector * SECTOR))
+		return false;
+	hedge_label_find(slots, found);
+	if (found->state == HEDGE_LABEL_VALID &&
+	    sector != hedge_label_sector(found->label.offset, found->label.length))
+		found->state = HEDGE_LABEL_BLANK;
+	return true;
+}
+
 static int read_labels(int fd, struct labelled *labelled)
 {
 	uint8_t *slots = block_alloc(HEDGE_LABEL_BYTES);
@@ -183,15 +198,8 @@ static int read_labels(int fd, struct labelled *labelled)
 	if (!r && labelled->bytes >= HEDGE_LABEL_BYTES + BLOCK) {
 		labelled->sector = find_sector(fd, labelled->bytes, slots);
 		labelled->found.state = HEDGE_LABEL_UNREADABLE;
-		if (read_at(fd, slots, HEDGE_LABEL_BYTES, labelled->sector * SECTOR))
-			hedge_label_find(slots, &labelled->found);
-		else
+		if (!find_label(fd, labelled->sector, slots, &labelled->found))
 			r = -1;
-		/* A partition at the end of a disk shows at the end of the disk too. */
-		if (labelled->found.state == HEDGE_LABEL_VALID &&
-		    labelled->sector != hedge_label_sector(labelled->found.label.offset,
-							   labelled->found.label.length))
-			labelled->found.state = HEDGE_LABEL_BLANK;
 		if (labelled->found.state == HEDGE_LABEL_BLANK)
 			find_stamp(fd, labelled, slots);
 	} else {
@@ -303,6 +311,21 @@ int label_write(const char *path, const struct hedge_label *label)
 	return r;
 }
 
+/*
+ * Zeroes over a label that lies at the end of the device and was hidden by the locator: one of a set that the
+ * device was in before.
+ */
+static int wipe_older(int fd, const char *path, uint64_t end, uint8_t *slots)
+{
+	uint64_t sector = (end - HEDGE_LABEL_BYTES) / SECTOR;
+	struct hedge_label_found found;
+
+	if (!find_label(fd, sector, slots, &found) || found.state != HEDGE_LABEL_VALID)
+		return 0;
+	memset(slots, 0, HEDGE_LABEL_BYTES);
+	return write_at(fd, path, slots, HEDGE_LABEL_BYTES, sector * SECTOR);
+}
+
 /* Zeroes over the label and its locator, or over the stamp of a log. */
 int label_wipe(const char *path, const struct labelled *labelled)
 {
@@ -329,6 +352,8 @@ int label_wipe(const char *path, const struct labelled *labelled)
 			if (!r)
 				r = write_at(fd, path, block, HEDGE_LABEL_BYTES,
 					     labelled->sector * SECTOR);
+			if (!r)
+				r = wipe_older(fd, path, end, block);
 		}
 		r = close_durably(fd, path, r);
 	}
@@ -354,7 +379,7 @@ int label_take(const char *numbers, struct taken *taken)
 	}
 	taken->end = bytes - bytes % BLOCK - BLOCK;
 	taken->slots = block_alloc(HEDGE_LABEL_BYTES);
-	taken->last = block_alloc(BLOCK);
+	taken->last = block_alloc(HEDGE_LABEL_BYTES);
 	return 0;
 }
 
@@ -378,17 +403,19 @@ int label_take_away(struct taken *taken)
 
 	at = place(taken, block, &bytes);
 	if (!at || !read_at(taken->fd, taken->slots, bytes, at) ||
-	    !read_at(taken->fd, taken->last, BLOCK, taken->end)) {
+	    !read_at(taken->fd, taken->last, HEDGE_LABEL_BYTES, taken->end - BLOCK)) {
 		fail("%s: can not be read: %s", taken->path, strerror(errno));
 	} else {
 		taken->wiped = true;
 		memset(block, 0, HEDGE_LABEL_BYTES);
 		r = write_at(taken->fd, taken->path, block, bytes, at);
-		memcpy(block, taken->last, BLOCK);
+		memcpy(block, taken->last + BLOCK, BLOCK);
 		if (!r && !taken->now.log && locator_decode(block, &sector)) {
 			memset(block, 0, BLOCK);
 			r = write_at(taken->fd, taken->path, block, BLOCK, taken->end);
 		}
+		if (!r && !taken->now.log)
+			r = wipe_older(taken->fd, taken->path, taken->end + BLOCK, block);
 		if (!r && fsync(taken->fd)) {
 			fail("%s: can not be written: %s", taken->path, strerror(errno));
 			r = -1;
@@ -411,7 +438,8 @@ int label_give_back(struct taken *taken)
 	at = place(taken, block, &bytes);
 	r = at ? write_at(taken->fd, taken->path, taken->slots, bytes, at) : -1;
 	if (!r && !taken->now.log)
-		r = write_at(taken->fd, taken->path, taken->last, BLOCK, taken->end);
+		r = write_at(taken->fd, taken->path, taken->last, HEDGE_LABEL_BYTES,
+			     taken->end - BLOCK);
 	if (!r && fsync(taken->fd)) {
 		fail("%s: can not be written: %s", taken->path, strerror(errno));
 		r = -1;

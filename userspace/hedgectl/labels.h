@@ -46,7 +46,7 @@ struct taken {
 	int fd;
 	struct labelled now;
 	uint64_t end;		/* byte at which the last block of the device begins */
-	uint8_t *slots, *last;	/* what was there */
+	uint8_t *slots, *last;	/* what was there, and in the last two blocks */
 	bool wiped;
 };
 
