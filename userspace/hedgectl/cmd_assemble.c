@@ -563,6 +563,19 @@ static int start(struct set *set)
 	return r;
 }
 
+/* With --no-degraded: as long as a leg may still appear, the set is not started without it. */
+static int check_complete(const struct set *set)
+{
+	for (int i = 0; args_has(set->request->args, "no-degraded") && i < set->newest->nr_legs; i++) {
+		if (set->legs[i])
+			continue;
+		fail("%s: leg %d is missing; connect it, or start without it: leave out --no-degraded",
+		     set->uuid_text, i);
+		return -1;
+	}
+	return 0;
+}
+
 static int assemble_set(struct request *request, const uint8_t *uuid)
 {
 	struct set set = { .request = request };
@@ -577,7 +590,7 @@ static int assemble_set(struct request *request, const uint8_t *uuid)
 		     set.uuid_text);
 		return -1;
 	}
-	r = apply_preference(&set) || find_log(&set) || check_log(&set) || judge(&set) ||
+	r = check_complete(&set) || apply_preference(&set) || find_log(&set) || check_log(&set) || judge(&set) ||
 	    start(&set);
 	free(set.log);
 	free(set.log_number);
@@ -750,6 +763,7 @@ static enum exit_status run(const struct args *args)
 static const struct option_def options[] = {
 	{ "scan", NULL, "start all sets that are found" },
 	{ "force", NULL, "start without legs that may have gone on alone" },
+	{ "no-degraded", NULL, "only start with all legs" },
 	{ "prefer", "DEV", "in a split brain, keep the data of this leg" },
 	{ "log", "core|disk:DEV", "another log than the one that is found" },
 	{ "policy", "P", "the preset to start with (fcfs-lpr)" },
@@ -763,11 +777,12 @@ const struct command assemble_command = {
 	.synopsis = "[NAME] UUID|DEV...|--scan [OPTION]...",
 	.summary = "Starts a set of legs that have labels",
 	.details =
-		"The legs are found by their labels, and may be named in any order. A leg that is\n"
-		"missing or lacks writes is left out, and reinstate brings it back. What may lose\n"
-		"data is refused: a leg that may have gone on alone and is not there (--force), or\n"
-		"legs that went on without each other (--prefer DEV --force). The log on disk is\n"
-		"found by its stamp. Without NAME the volume is called as it was created.",
+		"The legs are found by their labels, and may be named in any order. A leg that lacks\n"
+		"writes is out, and reinstate brings it back. One that is missing is out too, until it\n"
+		"is there and the volume was stopped and assembled anew, or replace puts another in its\n"
+		"place. What may lose data is refused: a leg that may have gone on alone and is not\n"
+		"there (--force), or legs that went on without each other (--prefer DEV --force). The\n"
+		"log on disk is found by its stamp. Without NAME the volume is called as it was created.",
 	.options = options,
 	.example = "hedgectl assemble vol0 /dev/nvme1n1 /dev/nvme0n1",
 	.min_operands = 0,

@@ -30,4 +30,5 @@ install()
 	inst_script /usr/lib/udev/hedge-leg
 	inst_rules 61-dm-hedge.rules
 	inst_hook initqueue/settled 20 "$moddir/hedge-assemble.sh"
+	inst_hook initqueue/timeout 20 "$moddir/hedge-degraded.sh"
 }
