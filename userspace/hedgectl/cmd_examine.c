@@ -158,6 +158,24 @@ static int check_found(const struct labelled *labelled)
 	}
 }
 
+/* With --any: a label of which nothing is known but that it is one. */
+static void show_unread(const struct labelled *labelled, bool json)
+{
+	bool damaged = labelled->found.state == HEDGE_LABEL_DAMAGED;
+	struct json_object *object;
+
+	if (!json) {
+		printf("%s: a label at sector %" PRIu64 " that %s\n", labelled->path, labelled->sector,
+		       damaged ? "is damaged" : "this hedgectl does not know");
+		return;
+	}
+	object = json_object_new_object();
+	json_add_text(object, "path", labelled->path);
+	json_add_text(object, "kind", damaged ? "damaged" : "unknown");
+	json_add_u64(object, "label_sector", labelled->sector);
+	json_print(object);
+}
+
 static enum exit_status examine(const struct args *args)
 {
 	enum exit_status status = FAILED;
@@ -166,7 +184,11 @@ static enum exit_status examine(const struct args *args)
 
 	if (label_read(args->operands[0], &labelled, false))
 		return FAILED;
-	if (!check_found(&labelled)) {
+	if (args_has(args, "any") && (labelled.found.state == HEDGE_LABEL_DAMAGED ||
+				      labelled.found.state == HEDGE_LABEL_UNKNOWN)) {
+		show_unread(&labelled, json);
+		status = DONE;
+	} else if (!check_found(&labelled)) {
 		if (labelled.log)
 			show_log(&labelled, json);
 		else if (json)
@@ -179,12 +201,17 @@ static enum exit_status examine(const struct args *args)
 	return status;
 }
 
+static const struct option_def examine_options[] = {
+	{ "any", NULL, "a label that can not be read counts too" },
+	{ NULL, NULL, NULL },
+};
+
 const struct command examine_command = {
 	.name = "examine",
-	.synopsis = "DEV",
+	.synopsis = "[--any] DEV",
 	.summary = "Shows the label of a leg, or the stamp of a log",
 	.details = "It only reads, and may be used while the volume runs.",
-	.options = no_options,
+	.options = examine_options,
 	.example = "hedgectl examine /dev/nvme0n1",
 	.min_operands = 1,
 	.max_operands = 1,
