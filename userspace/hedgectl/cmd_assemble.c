@@ -13,6 +13,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "labels.h"
 
@@ -609,6 +610,18 @@ static bool is_running(const uint8_t *uuid, const struct volume *volumes, int co
 	return false;
 }
 
+/* A table that changes while it is read is an error, which does not last. */
+static int read_volumes(struct volume **volumes, int *count)
+{
+	for (int tries = 3; dm_volumes_read(volumes, count); tries--) {
+		volumes_free(*volumes, *count);
+		if (tries == 1)
+			return -1;
+		nanosleep(&(struct timespec){ .tv_nsec = 100000000 }, NULL);
+	}
+	return 0;
+}
+
 /* All sets in the list, each once. */
 static int assemble_all(struct request *request)
 {
@@ -616,7 +629,7 @@ static int assemble_all(struct request *request)
 	struct volume *volumes;
 	int count, r = 0, started = 0;
 
-	if (dm_volumes_read(&volumes, &count))
+	if (read_volumes(&volumes, &count))
 		return -1;
 	for (int i = 0; i < list->count; i++) {
 		const uint8_t *uuid = list->items[i].found.label.uuid;

@@ -477,6 +477,18 @@ int stamp_write(const char *path, uint64_t regions, const uint8_t *uuid, uint64_
 	return r;
 }
 
+/* A device of device-mapper that is suspended: a read of it would wait until it is resumed. */
+static bool is_suspended(const char *name)
+{
+	char *path = xprintf("/sys/class/block/%s/dm/suspended", name);
+	char *text = sysfs_read_file(path, NULL);
+	bool suspended = text && text[0] == '1';
+
+	free(text);
+	free(path);
+	return suspended;
+}
+
 static void scan_device(const char *name, struct labelled_list *list)
 {
 	char *path = xprintf("/dev/%s", name);
@@ -484,7 +496,9 @@ static void scan_device(const char *name, struct labelled_list *list)
 
 	for (char *p = path; (p = strchr(p, '!'));)
 		*p = '/';
-	if (!label_read(path, &labelled, true)) {
+	if (is_suspended(name))
+		note("%s: not looked at: it is suspended", path);
+	else if (!label_read(path, &labelled, true)) {
 		if (labelled.log || labelled.found.state >= HEDGE_LABEL_DAMAGED) {
 			list->items = xrealloc(list->items,
 					       (list->count + 1) * sizeof(labelled));

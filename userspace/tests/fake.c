@@ -4,7 +4,7 @@
  * linked into hedgectl with -Wl,--wrap, this stands before the functions that read them.
  *
  * $FAKE/volumes/NAME has the minor number and the status line of a volume; a volume comes and goes
- * with its file. $FAKE/dev/diskN is the block device 7:N. What would be created is written to
+ * with its file; while there is a $FAKE/changing they can not be read, once. $FAKE/dev/diskN is the block device 7:N. What would be created is written to
  * $FAKE/created, unless there is a $FAKE/refuse. The rest of $FAKE is what /sys would have.
  */
 #include <dirent.h>
@@ -28,6 +28,7 @@ int __wrap_sysfs_read_tree(const char *dir, struct kv_list *list);
 int __wrap_dm_name_free(const char *name);
 int __wrap_dm_table_check(const char *name, const char *uuid, uint64_t sectors, const char *table);
 int __wrap_dm_volume_create(const char *name, const char *uuid, uint64_t sectors, const char *table);
+char *__wrap_device_model(const char *numbers);
 int __wrap_open(const char *path, int flags, ...);
 int __wrap_fstat(int fd, struct stat *st);
 int __wrap_ioctl(int fd, unsigned long request, void *argument);
@@ -82,7 +83,10 @@ int __wrap_dm_volumes_read(struct volume **volumes, int *count)
 	free(path);
 	if (n >= 0)
 		free(entries);
-	return 0;
+	path = xprintf("%s/changing", getenv("FAKE"));
+	n = unlink(path);
+	free(path);
+	return n ? 0 : -1;
 }
 
 static char *faked(const char *path)
@@ -178,6 +182,11 @@ int __wrap_ioctl(int fd, unsigned long request, void *argument)
 		return -1;
 	*(uint64_t *)argument = st.st_size;
 	return 0;
+}
+
+char *__wrap_device_model(const char *numbers)
+{
+	return xprintf("model of %s", numbers);
 }
 
 /* --- making volumes ------------------------------------------------------------------ */
