@@ -5,8 +5,10 @@
 #include <inttypes.h>
 #include <json.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
+#include "hedgetab.h"
 #include "labels.h"
 
 /* "0 2" of a mask of legs. */
@@ -218,6 +220,41 @@ const struct command examine_command = {
 	.run = examine,
 };
 
+/* What the next start of the machine waits for, perhaps in vain. */
+static void note_hedgetab(const uint8_t *set)
+{
+	uint8_t uuid[HEDGE_UUID_BYTES];
+	struct hedgetab tab;
+
+	if (hedgetab_read(&tab))
+		return;
+	for (int i = 0; i < tab.count; i++) {
+		const struct hedgetab_entry *entry = &tab.entries[i];
+
+		if (entry->source && !strncmp(entry->source, "UUID=", 5) &&
+		    uuid_scan(entry->source + 5, uuid) && !memcmp(uuid, set, sizeof(uuid)))
+			note("%s: its set still has a line in %s, and is waited for at boot as long as a leg is missing",
+			     entry->name, hedgetab_path());
+	}
+	hedgetab_free(&tab);
+}
+
+/* Which disk it is, before anything is written to it. */
+static void show_disk(const struct labelled *labelled)
+{
+	char *number = xprintf("%u:%u", labelled->major, labelled->minor);
+	char *model = device_model(number), *serial = device_serial(number);
+
+	if (model || serial) {
+		printf("%s: %s%s%s\n", labelled->path, model ? model : "a disk",
+		       serial ? ", serial " : "", serial ? serial : "");
+		fflush(stdout);
+	}
+	free(serial);
+	free(model);
+	free(number);
+}
+
 static enum exit_status wipe(const struct args *args)
 {
 	const char *path = args->operands[0];
@@ -229,7 +266,12 @@ static enum exit_status wipe(const struct args *args)
 		return FAILED;
 	if (!labelled.log && labelled.found.state < HEDGE_LABEL_DAMAGED) {
 		check_found(&labelled);
-	} else if (!label_wipe(path, &labelled)) {
+		labelled_free(&labelled);
+		return FAILED;
+	}
+	if (!args_has(args, "json"))
+		show_disk(&labelled);
+	if (!label_wipe(path, &labelled)) {
 		if (args_has(args, "json")) {
 			struct json_object *object = json_object_new_object();
 
@@ -245,6 +287,8 @@ static enum exit_status wipe(const struct args *args)
 		} else {
 			printf("%s: the label is gone. The data is left as it is.\n", path);
 		}
+		if (!labelled.log && labelled.found.state == HEDGE_LABEL_VALID)
+			note_hedgetab(labelled.found.label.uuid);
 		status = DONE;
 	}
 	labelled_free(&labelled);
