@@ -180,6 +180,61 @@ static void keep_suspended(struct samples *before, struct samples *now)
 	}
 }
 
+static bool is_there(const struct samples *samples, const struct sample *wanted)
+{
+	for (int i = 0; i < samples->count; i++)
+		if (samples->items[i].target == wanted->target &&
+		    !strcmp(samples->items[i].uuid, wanted->uuid) &&
+		    !strcmp(samples->items[i].name, wanted->name))
+			return true;
+	return false;
+}
+
+/*
+ * The targets that a volume has by now, -1 if that is not known: what could not be read may still be there, and
+ * only a list of all that is complete tells that it is not.
+ */
+static int count_targets(const struct sample *sample)
+{
+	struct volume *volumes;
+	int count, targets = dm_volumes_read(&volumes, &count) ? -1 : 0;
+
+	for (int i = 0; i < count && !targets; i++)
+		if (!strcmp(volumes[i].uuid, sample->uuid) && !strcmp(volumes[i].name, sample->name))
+			targets = volumes[i].nr_targets;
+	volumes_free(volumes, count);
+	return targets;
+}
+
+static void report_gone(struct request *request, const struct sample *sample)
+{
+	char *message = xprintf("%s: there is no hedged volume of this name any more", sample->name);
+	struct event event = { "volume-gone", sample, -1, message };
+
+	report(&event, request);
+	free(message);
+}
+
+/* Reports the volumes that went away, each once, and keeps what could not be read for the next turn. */
+static void look_for_missing(struct request *request, struct samples *before, struct samples *now)
+{
+	for (int i = 0; i < before->count; i++) {
+		struct sample *old = &before->items[i];
+		int targets;
+
+		if (!old->name || is_there(now, old))
+			continue;
+		targets = count_targets(old);
+		if (!targets && !old->target)
+			report_gone(request, old);
+		if (targets >= 0 && targets <= old->target)
+			continue;
+		now->items = xrealloc(now->items, (now->count + 1) * sizeof(*now->items));
+		now->items[now->count++] = *old;
+		*old = (struct sample){ 0 };
+	}
+}
+
 /* Numbers the turns: a sample is later than one of a turn before. */
 static int take_turn(struct request *request, struct samples *before)
 {
@@ -193,6 +248,7 @@ static int take_turn(struct request *request, struct samples *before)
 			events_between(samples_before(before, &now.items[i]), &now.items[i],
 				       report, request);
 	keep_suspended(before, &now);
+	look_for_missing(request, before, &now);
 	samples_free(before);
 	*before = now;
 	return r;
@@ -317,13 +373,14 @@ static const struct option_def options[] = {
 const struct command monitor_command = {
 	.name = "monitor",
 	.synopsis = "[NAME]... [OPTION]...",
-	.summary = "Reports legs that go out, stall, sit out or come back, mismatches and held writes",
+	.summary = "Reports legs that go out, stall, sit out or come back, mismatches, held writes, failed logs",
 	.details =
 		"It prints a line for each event, and goes on until it is stopped. What is wrong when it begins\n"
 		"is reported too. PROGRAM gets the event, the name of the volume and the device of the leg as\n"
 		"arguments, and HEDGE_EVENT, HEDGE_VOLUME, HEDGE_TARGET, HEDGE_LEG, HEDGE_DEVICE and\n"
 		"HEDGE_MESSAGE in its environment. Events: leg-out leg-error leg-back leg-stalled leg-answers\n"
-		"leg-sitting leg-returns mismatches writes-held writes-go-on test.",
+		"leg-sitting leg-returns mismatches writes-held writes-go-on log-failed log-back volume-gone\n"
+		"test.",
 	.options = options,
 	.example = "hedgectl monitor --mail root",
 	.max_operands = 1000,

@@ -9,6 +9,9 @@
  *   leg-sitting  it is slower than its peers and gets no reads for a while; leg-returns: it does again
  *   mismatches	  a check found regions in which legs differ
  *   writes-held  writes wait for the table to be reloaded; writes-go-on: they do not any more
+ *   log-failed	  the dirty log on disk can not be written; log-back: it can again
+ *
+ * volume-gone, that a volume is not there any more, is cmd_monitor.c's to find out.
  *
  * Without an earlier sample all is taken to have been well, so that what is wrong at the start is
  * reported too.
@@ -54,6 +57,15 @@ static uint64_t number(const struct sample *sample, const char *name)
 	if (sample)
 		sample_number(sample, name, &value);
 	return value;
+}
+
+/* The dirty log on disk: "disk 253:1 A", with D or F in the end after an error. */
+static bool log_failed(const struct sample *sample)
+{
+	const char *log = sample ? sample->status.log : NULL;
+	size_t n = log ? strlen(log) : 0;
+
+	return n > 2 && !strncmp(log, "disk ", 5) && log[n - 2] == ' ' && log[n - 1] != 'A';
 }
 
 struct reporter {
@@ -122,6 +134,12 @@ void events_between(const struct sample *before, const struct sample *now, event
 		report(&r, "writes-held", -1,
 		       "%s: %" PRIu64 " writes are held since one failed on a leg; the table must be reloaded",
 		       now->name, number(now, "held"));
+	if (log_failed(now) && !log_failed(before))
+		report(&r, "log-failed", -1,
+		       "%s: its dirty log on disk can not be written: the kernel log tells why",
+		       now->name);
+	if (log_failed(before) && !log_failed(now))
+		report(&r, "log-back", -1, "%s: its dirty log on disk is written again", now->name);
 	if (was_held && !held)
 		report(&r, "writes-go-on", -1, "%s: no writes are held any more", now->name);
 }

@@ -553,7 +553,7 @@ static void note_event(const struct event *event, void *context)
 	*seen = longer;
 }
 
-/* health, masks in hexadecimal, held: what a volume with two legs was, then what it is. */
+/* health, masks in hexadecimal, held, the log if on disk: what a volume with two legs was, then what it is. */
 static void test_events(void)
 {
 	static const struct { const char *before, *now, *events; } cases[] = {
@@ -569,6 +569,11 @@ static void test_events(void)
 		{ "AA 1 0 0", "AA 0 0 0", "leg-returns:0 " },
 		{ "AA 0 0 4", "AA 0 0 9", "" },
 		{ "AA 0 0 4", "AA 0 0 0", "writes-go-on:-1 " },
+		{ "AA 0 0 0 A", "AA 0 0 0 A", "" },
+		{ NULL, "AA 0 0 0 F", "log-failed:-1 " },
+		{ "AA 0 0 0 A", "AA 0 0 0 D", "log-failed:-1 " },
+		{ "AA 0 0 0 D", "AA 0 0 0 F", "" },
+		{ "AA 0 0 0 F", "AA 0 0 0 A", "log-back:-1 " },
 	};
 
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
@@ -577,14 +582,14 @@ static void test_events(void)
 		struct sample samples[2] = { 0 };
 
 		for (int j = 0; j < 2; j++) {
-			char health[3], sitting[4], stalled[4], held[4], *line;
+			char health[3], sitting[4], stalled[4], held[4], log[2] = "", *line;
 			struct target target = { 0 };
 			struct volume volume = { .name = "v", .uuid = "", .major = 253, .nr_targets = 1, .targets = &target };
 
-			if (!texts[j] || sscanf(texts[j], "%2s %3s %3s %3s", health, sitting, stalled, held) != 4)
+			if (!texts[j] || sscanf(texts[j], "%2s %3s %3s %3s %1s", health, sitting, stalled, held, log) < 4)
 				continue;
-			line = xprintf("2 4095:0 4095:1 4/4 1 %s 1 core 6 sitting %s stalled %s held %s", health, sitting,
-				       stalled, held);
+			line = xprintf("2 4095:0 4095:1 4/4 1 %s %s%s 6 sitting %s stalled %s held %s", health,
+				       *log ? "3 disk 4095:2 " : "1 core", log, sitting, stalled, held);
 			target.status = line;
 			sample_read(&volume, &target, "/nowhere", j + 1, &samples[j]);
 			free(line);
