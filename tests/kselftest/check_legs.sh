@@ -2,11 +2,13 @@
 # SPDX-License-Identifier: GPL-2.0
 #
 # The check: finds each block that differs, no other, under writes too; rewrites from
-# the leg that is named; stops for suspend and goes on after.
+# the leg that is named; stops for suspend and goes on after. hedgectl check says which
+# legs were not compared, and that a reload drops the check. Needs hedgectl.
 # again: it is to be caught in the middle of a comparison
 
 . "$(dirname "$0")/common.sh"
 need_hedge
+need_program hedgectl
 
 # spoil LEG BLOCK...: other data behind the volume's back
 spoil()
@@ -69,3 +71,28 @@ check "with a leg out" wait_until 10 eval '[ "$(get legs/1/state)" = failed ]'
 load write "$DEV" --threads 2 --count "$(scaled 100)" >/dev/null
 check_eq "the others are compared" "$(checked)" 0
 check_fails "it is no source" message check repair 1
+
+# by hedgectl, with the leg out and without
+check_fails "hedgectl check with a leg out" hedgectl check "$NAME"
+check_match "hedgectl check with a leg out: it is named" "$OUTPUT" 'leg 1 .* was not compared throughout'
+message reinstate 1
+check "the leg is back" wait_until 60 eval '[ "$(get legs/1/state)" = in_sync ]'
+check "hedgectl check" hedgectl check "$NAME"
+spoil "${LEGS[1]}" 5
+check_fails "hedgectl check of legs that differ" hedgectl check "$NAME"
+check_fails "hedgectl check --repair without a terminal" hedgectl check "$NAME" --repair 0 </dev/null
+check "hedgectl check --repair" hedgectl check "$NAME" --repair 0 --force
+check_match "hedgectl check --repair: what it did" "$OUTPUT" '1 blocks of 4 KiB differed, and were rewritten'
+check "hedgectl check --repair: the legs are equal" legs_equal
+check "the throttle can be set" eval 'echo 1 >$throttle'
+{ hedgectl check "$NAME" >"$TMP/out" 2>&1 && echo 0 || echo $?; } >"$TMP/status" &
+checker=$!
+check "hedgectl check is on its way" wait_until 20 eval '[[ $(get check_done) == [1-9]* && $(get check_done) != "$REGIONS/"* ]]'
+sleep 0.5
+dmsetup load "$NAME" --table "$(dmsetup table "$NAME")"
+dmsetup resume "$NAME"
+find_sysfs
+wait $checker
+check_eq "hedgectl check ends at a reload" "$(<"$TMP/status")" 1
+check_match "hedgectl check ends at a reload: that is said" "$(<"$TMP/out")" 'the check was dropped'
+check "the throttle can be set" eval 'echo 100 >$throttle'

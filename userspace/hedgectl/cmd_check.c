@@ -1,18 +1,27 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * hedgectl check: has the kernel compare the legs, and waits for the end of it.
+ *
+ * The kernel compares what it can: a leg that is out, lacks regions or can not be read is passed
+ * over, and a region of which fewer than two legs are left counts as compared. So the legs are
+ * looked at before and after, and which of them was not compared throughout is said.
  */
 #include <inttypes.h>
 #include <json.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "hedgectl.h"
 
+#define TURN_US 200000
+#define FIRST_SECONDS 60	/* that the first region may take after a resume */
+
 static const struct option_def options[] = {
 	{ "repair", "LEG", "write this leg (a device or a number) over the others where they differ" },
+	{ "force", NULL, "with --repair: do not ask" },
 	{ "target", "N", "of a device with several hedge targets: which, from 0" },
 	{ NULL, NULL, NULL },
 };
@@ -23,19 +32,23 @@ struct check {
 	int target;
 	char *dir;
 	uint64_t done, all, mismatches;
+	struct status status;
+	bool whole[MAX_LEGS];	/* each leg: compared throughout, as far as is known */
+	int source;		/* the leg that is written over the others, or -1 */
+	char *disk;		/* which that is, for people */
 };
 
+/* NULL if it can not be read, as while the volume is suspended. */
 static char *attribute(const struct check *check, const char *name)
 {
 	char *path = xprintf("%s/%s", check->dir, name);
 	char *text = sysfs_read_file(path, NULL);
 
 	free(path);
-	if (!text)
-		fail("%s: can not read %s; is the device suspended or gone?", check->name, name);
 	return text;
 }
 
+/* Quietly fails while there are no attributes. */
 static int look(struct check *check)
 {
 	char *done = attribute(check, "check_done");
@@ -51,48 +64,148 @@ static int look(struct check *check)
 	return r;
 }
 
-static int find_leg(const struct check *check, const char *wanted)
+/* Which legs have everything, and could be read and written so far. */
+static int look_at_legs(struct check *check)
 {
+	struct volume now;
 	struct status status;
-	int leg = -1;
 
-	if (status_parse(check->volume.targets[check->target].status, &status))
+	if (dm_volume_read(check->name, &now))
 		return -1;
-	for (int i = 0; i < status.nr_legs; i++)
-		if (leg_matches(wanted, i, status.devices[i]))
-			leg = i;
-	if (leg < 0)
-		fail("--repair %s: it is no leg of %s; give the device of one or a number from 0 to %d",
-		     wanted, check->name, status.nr_legs - 1);
+	if (check->target >= now.nr_targets ||
+	    status_parse(now.targets[check->target].status, &status)) {
+		volume_free(&now);
+		return -1;
+	}
+	for (int i = 0; i < check->status.nr_legs; i++) {
+		char *name = xprintf("legs/%d/state", i), *state = attribute(check, name);
+
+		if (!state || strncmp(state, "in_sync", 7) || i >= status.nr_legs ||
+		    status.health[i] != 'A')
+			check->whole[i] = false;
+		free(state);
+		free(name);
+	}
 	status_free(&status);
-	return leg;
+	volume_free(&now);
+	return 0;
 }
 
-static int begin(struct check *check, const char *repair)
+static int legs_compared(const struct check *check)
 {
-	char *message = NULL;
-	int leg, r;
+	int count = 0;
 
-	if (repair) {
-		leg = find_leg(check, repair);
-		if (leg < 0)
-			return -1;
-		message = xprintf("check repair %d", leg);
+	for (int i = 0; i < check->status.nr_legs; i++)
+		count += check->whole[i];
+	return count;
+}
+
+static int find_leg(const struct check *check, const char *wanted)
+{
+	for (int i = 0; i < check->status.nr_legs; i++)
+		if (leg_matches(wanted, i, check->status.devices[i]))
+			return i;
+	fail("--repair %s: it is no leg of %s; give the device of one or a number from 0 to %d",
+	     wanted, check->name, check->status.nr_legs - 1);
+	return -1;
+}
+
+/* Which disk is written over the others is said before, and asked. */
+static int confirm(const struct check *check, const struct args *args)
+{
+	char answer[16] = "";
+
+	if (!args_has(args, "json"))
+		printf("%s: where legs differ, leg %d (%s) is written over the others\n", check->name,
+		       check->source, check->disk);
+	fflush(stdout);
+	if (args_has(args, "force"))
+		return 0;
+	if (!isatty(STDIN_FILENO)) {
+		fail("%s: leg %d (%s) would be written over the others, and there is no terminal to ask on; give --force if that is intended",
+		     check->name, check->source, check->disk);
+		return -1;
 	}
-	r = dm_message(&check->volume, check->target, message ? message : "check");
+	fprintf(stderr, "Write leg %d (%s) over the others where they differ? Type \"yes\": ",
+		check->source, check->disk);
+	if (fgets(answer, sizeof(answer), stdin) && !strcmp(answer, "yes\n"))
+		return 0;
+	fail("%s: not checked, nothing was written", check->name);
+	return -1;
+}
+
+static int begin(struct check *check)
+{
+	char *message = check->source < 0 ? xstrdup("check") :
+					    xprintf("check repair %d", check->source);
+	int r = dm_message(&check->volume, check->target, message);
+
 	free(message);
 	return r;
+}
+
+/* A check that the kernel has stopped for a suspend goes on after it. */
+static int wait_while_suspended(const struct check *check)
+{
+	struct volume now;
+	bool suspended;
+	char *done;
+
+	if (dm_volume_read(check->name, &now))
+		return -1;
+	suspended = now.suspended;
+	volume_free(&now);
+	if (suspended)
+		return 0;
+	/* It may have been resumed just now. */
+	usleep(TURN_US);
+	done = attribute(check, "check_done");
+	free(done);
+	if (done)
+		return 0;
+	fail("%s: can not read how far the check is; its table was changed, or the device is gone",
+	     check->name);
+	return -1;
+}
+
+/* The attributes come with a resume, and go with a suspend. */
+static ino_t attributes_inode(const struct check *check)
+{
+	struct stat st;
+
+	return stat(check->dir, &st) ? 0 : st.st_ino;
+}
+
+static int fail_dropped(const struct check *check)
+{
+	fail("%s: the check was dropped: the table was reloaded, or another check began; try again",
+	     check->name);
+	return -1;
 }
 
 static int wait_for_end(struct check *check)
 {
 	bool tty = isatty(STDERR_FILENO);
-	uint64_t before = check->mismatches;
+	uint64_t before = check->mismatches, done = 0, all = check->all;
+	ino_t inode = attributes_inode(check);
+	int idle = 0;
 
 	do {
-		usleep(200000);
-		if (look(check))
-			return -1;
+		usleep(TURN_US);
+		if (look(check)) {
+			if (wait_while_suspended(check))
+				return -1;
+			check->done = done;
+			continue;
+		}
+		/* A new table knows nothing of the check. */
+		if (check->done < done || check->all != all)
+			return fail_dropped(check);
+		/* Nor does one that came before the first region was done. */
+		idle = check->done || attributes_inode(check) == inode ? 0 : idle + 1;
+		if (idle > FIRST_SECONDS * 1000000 / TURN_US)
+			return fail_dropped(check);
+		done = check->done;
 		if (tty)
 			fprintf(stderr, "\r%s: %" PRIu64 " of %" PRIu64 " regions compared ", check->name,
 				check->done, check->all);
@@ -103,31 +216,87 @@ static int wait_for_end(struct check *check)
 	return 0;
 }
 
-static void report(const struct check *check, bool json, bool repaired)
+/* What differed was rewritten, unless a leg could not be read or written on the way. */
+static bool repaired(const struct check *check)
 {
-	struct json_object *object;
+	return check->source >= 0 && check->mismatches &&
+	       legs_compared(check) == check->status.nr_legs;
+}
 
-	if (json) {
-		object = json_object_new_object();
-		json_add_text(object, "name", check->name);
-		json_add_u64(object, "target", check->target);
-		json_add_u64(object, "regions", check->all);
-		json_add_u64(object, "mismatches", check->mismatches);
-		json_object_object_add(object, "repaired",
-				       json_object_new_boolean(repaired && check->mismatches));
-		json_print(object);
-		return;
+static void report_json(const struct check *check)
+{
+	struct json_object *object = json_object_new_object(), *left = json_object_new_array();
+
+	json_add_text(object, "name", check->name);
+	json_add_u64(object, "target", check->target);
+	json_add_u64(object, "regions", check->all);
+	json_add_u64(object, "mismatches", check->mismatches);
+	json_object_object_add(object, "repaired", json_object_new_boolean(repaired(check)));
+	for (int i = 0; i < check->status.nr_legs; i++)
+		if (!check->whole[i])
+			json_object_array_add(left, json_object_new_int(i));
+	json_object_object_add(object, "not_compared", left);
+	json_print(object);
+}
+
+static void report(const struct check *check)
+{
+	const char *end = repaired(check)		       ? ", and were rewritten" :
+			  check->source < 0 || !check->mismatches ? "" :
+						  ", and not all of them may be rewritten";
+
+	if (legs_compared(check) < 2)
+		printf("%s: nothing was compared throughout\n", check->name);
+	else
+		printf("%s: %" PRIu64 " regions compared, %" PRIu64 " blocks of 4 KiB differed%s\n",
+		       check->name, check->all, check->mismatches, end);
+	for (int i = 0; i < check->status.nr_legs; i++) {
+		char *disk;
+
+		if (check->whole[i])
+			continue;
+		disk = device_describe(check->status.devices[i]);
+		printf("%s: leg %d (%s) was not compared throughout: it was out, lacked something or had an error\n",
+		       check->name, i, disk);
+		free(disk);
 	}
-	printf("%s: %" PRIu64 " regions compared, %" PRIu64 " blocks of 4 KiB differed%s\n", check->name,
-	       check->all, check->mismatches,
-	       repaired && check->mismatches ? ", and were rewritten" : "");
+}
+
+/* The volume is read, and its target found. */
+static int check_legs(struct check *check, const struct args *args)
+{
+	const char *repair = args_get(args, "repair");
+
+	if (status_parse(check->volume.targets[check->target].status, &check->status))
+		return -1;
+	check->dir = sysfs_target_dir(&check->volume, check->target);
+	for (int i = 0; i < check->status.nr_legs; i++)
+		check->whole[i] = true;
+	if (repair) {
+		check->source = find_leg(check, repair);
+		if (check->source < 0)
+			return -1;
+		check->disk = device_describe(check->status.devices[check->source]);
+	}
+	if (look(check)) {
+		fail("%s: can not read its attributes; is it suspended? dmsetup resume %s",
+		     check->name, check->name);
+		return -1;
+	}
+	if (look_at_legs(check) || (repair && confirm(check, args)) || begin(check) ||
+	    wait_for_end(check) || look_at_legs(check))
+		return -1;
+	if (args_has(args, "json"))
+		report_json(check);
+	else
+		report(check);
+	return 0;
 }
 
 static enum exit_status run(const struct args *args)
 {
-	const char *repair = args_get(args, "repair");
-	struct check check = { .name = args->operands[0] };
-	int r;
+	struct check check = { .name = args->operands[0], .source = -1 };
+	bool good;
 
 	if (args_target(args, &check.target))
 		return USAGE;
@@ -140,14 +309,14 @@ static enum exit_status run(const struct args *args)
 		volume_free(&check.volume);
 		return USAGE;
 	}
-	check.dir = sysfs_target_dir(&check.volume, check.target);
-	r = check.dir && !look(&check) && !begin(&check, repair) && !wait_for_end(&check) ? 0 : -1;
-	if (!r)
-		report(&check, args_has(args, "json"), repair);
+	/* Legs that differ, and still do, are not what was hoped for, nor are legs not compared. */
+	good = !check_legs(&check, args) && (!check.mismatches || repaired(&check)) &&
+	       legs_compared(&check) == check.status.nr_legs;
+	status_free(&check.status);
+	free(check.disk);
 	free(check.dir);
 	volume_free(&check.volume);
-	/* Legs that differ, and still do, are not what was hoped for. */
-	return r || (check.mismatches && !repair) ? FAILED : DONE;
+	return good ? DONE : FAILED;
 }
 
 const struct command check_command = {
@@ -155,7 +324,8 @@ const struct command check_command = {
 	.synopsis = "NAME [OPTION]...",
 	.summary = "Compares the legs of a volume, while it is in use",
 	.details = "Blocks that were never written, or were discarded, may differ rightly. The exit status is 1\n"
-		   "if blocks differ. How fast it goes is the module parameter resync_throttle.",
+		   "if blocks differ or a leg was not compared. With --repair it asks first; without a terminal\n"
+		   "it needs --force. How fast it goes is the module parameter resync_throttle.",
 	.options = options,
 	.example = "hedgectl check vol0 --repair /dev/sdb",
 	.min_operands = 1,

@@ -56,24 +56,6 @@ static enum exit_status find_target(struct leg_request *request)
 	return DONE;
 }
 
-/* A leg for people: its name, model and serial number. */
-static char *describe(const char *device)
-{
-	char *model = device_model(device), *serial = device_serial(device), *text;
-	char label[128];
-	unsigned int major, minor;
-
-	if (sscanf(device, "%u:%u", &major, &minor) == 2)
-		device_label(major, minor, label, sizeof(label));
-	else
-		snprintf(label, sizeof(label), "%s", strcmp(device, "-") ? device : "missing");
-	text = xprintf("%s%s%s%s%s", label, model ? ", " : "", model ? model : "",
-		       serial ? ", serial " : "", serial ? serial : "");
-	free(model);
-	free(serial);
-	return text;
-}
-
 static int find_leg(struct leg_request *request)
 {
 	const char *wanted = request->args->operands[1];
@@ -82,7 +64,7 @@ static int find_leg(struct leg_request *request)
 		if (!leg_matches(wanted, i, request->table.legs[i].device))
 			continue;
 		request->leg = i;
-		request->disk = describe(request->table.legs[i].device);
+		request->disk = device_describe(request->table.legs[i].device);
 		return 0;
 	}
 	fail("%s: it has no leg %s; legs are 0 to %d, or named by their devices (hedgectl show %s)",

@@ -258,3 +258,21 @@ const char *device_label(unsigned int major, unsigned int minor, char *buffer, s
 	free(link);
 	return buffer;
 }
+
+/* A leg for people, as the status line has it: its name, model and serial number. */
+char *device_describe(const char *numbers)
+{
+	char *model = device_model(numbers), *serial = device_serial(numbers), *text;
+	char label[128];
+	unsigned int major, minor;
+
+	if (sscanf(numbers, "%u:%u", &major, &minor) == 2)
+		device_label(major, minor, label, sizeof(label));
+	else
+		snprintf(label, sizeof(label), "%s", strcmp(numbers, "-") ? numbers : "missing");
+	text = xprintf("%s%s%s%s%s", label, model ? ", " : "", model ? model : "",
+		       serial ? ", serial " : "", serial ? serial : "");
+	free(model);
+	free(serial);
+	return text;
+}

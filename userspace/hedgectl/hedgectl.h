@@ -248,6 +248,7 @@ void device_free(struct device *device);
 char *device_user(unsigned int major, unsigned int minor);	/* and the remedy; or NULL */
 char *device_model(const char *numbers);	/* major:minor */
 char *device_serial(const char *numbers);
+char *device_describe(const char *numbers);
 const char *device_label(unsigned int major, unsigned int minor, char *buffer, size_t size);
 
 /* legs.c: the histograms of several legs */
