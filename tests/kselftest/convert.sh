@@ -101,10 +101,14 @@ message reinstate 1
 check "the leg comes back" wait_until 60 eval '[[ $(get legs/1/state) == in_sync ]]'
 check_eq "a dry run tells that labels go" "$(hedgectl convert "$NAME" --dry-run 2>&1 | grep -c 'would be removed')" 1
 check "and leaves them" labelled /dev/ram0
+export HEDGETAB=$TMP/hedgetab
+echo "boot UUID=$(dmsetup table "$NAME" | sed 's/.* label \([^ ]*\).*/\1/')" >"$HEDGETAB"
 load write "$DEV" --threads 2 --count "$(scaled 500)" >"$TMP/out" &
 writer=$!
 check "it becomes a mirror under load" hedgectl convert "$NAME"
+check_match "and says what hedgetab has of its labels" "$OUTPUT" "boot: its set still has a line"
 check_eq "it is one" "$(target)" mirror
+rm "$HEDGETAB"
 wait $writer
 check_eq "the writer ends without errors" "$(field errors "$(<"$TMP/out")")" 0
 for d in /dev/ram0 /dev/ram1 "$LOGDEV"; do

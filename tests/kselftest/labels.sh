@@ -100,6 +100,9 @@ stop
 check "without force it starts now" start "$NAME" "$r1" "$r0"
 stop
 
+check "a leg that is missing can be waited for" refused "$NAME" "$r1" "$r0" --no-degraded
+check_match "hedgectl says which" "$(<"$TMP/out")" "leg 2 is missing"
+
 # --- a leg that is stale ------------------------------------------------------------------
 
 check "it comes back with the others" start "$NAME" "$r2" "$r1" "$r0"
@@ -148,6 +151,7 @@ check "it is copied" wait_until 20 state 1 in_sync
 stop
 tear "$r1" "$(($(slot "$r1") + 512))"
 tear "$r1" "$(($(slot "$r1") + 512))"
+check_eq "a damaged label is one" "$(hedgectl examine "$r1" --any --json | jq -r .kind)" damaged
 check "without a slot a leg may have gone on" refused "$UUID"
 check "with force it is out" kernel "disk 2 $log 128" "$r0 $r1 $r2" force
 check_eq "with force it is out" "$(states)" "in_sync failed in_sync"
@@ -168,6 +172,9 @@ check_match "hedgectl names both" "$(<"$TMP/out")" "leg 0 \($r0\) and leg 1 \($r
 check "even with force" refused "$UUID" --force
 check_fails "the kernel refuses them too" kernel "disk 2 $log 128" "$r1 $r0 $r2" force
 check "and names both" klog "legs 0 (1:1) and 1 (1:0) went on without each other"
+check "a word that is wrong costs no data" refused "$UUID" --prefer "$r1" --force --set nonsense=1
+check "nor does a table that the kernel refuses" refused "$UUID" --prefer "$r1" --force --set copies=4
+check_num "nor does a table that the kernel refuses" "$(label "$r0" .generation) > 0 && $(label "$r2" .generation) > 0"
 check "one is preferred" start "$UUID" --prefer "$r1" --force
 check "its data is there" volume_reads R 40
 check_eq "the others are out" "$(states)" "failed in_sync failed"
@@ -243,6 +250,12 @@ check "all legs are equal" all_equal
 new_set
 stop
 old=$(label "$r0" .log_stamp)
+dd if="$log" of="$log2" bs=1M count=1 oflag=direct status=none
+check "a log and its copy are refused" refused "$UUID"
+check_match "hedgectl names both" "$(<"$TMP/out")" "$log and $log2 both have the log"
+check "the log that is named among the devices is taken" start "$NAME" "$r0" "$r1" "$r2" "$log"
+stop
+dd if=/dev/zero of="$log2" bs=1M count=1 oflag=direct status=none
 block X | dd of="$r1" bs=4k seek=100 oflag=direct conv=notrunc iflag=fullblock status=none
 check "the log is missing" refused "$NAME" "$r0" "$r1" "$r2" --log "disk:$other0"
 hedgectl wipe "$log" >/dev/null

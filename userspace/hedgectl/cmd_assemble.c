@@ -487,7 +487,7 @@ static const char *leg_state(const struct set *set, int leg)
 	const struct hedge_label_verdict *v = &set->verdict;
 
 	if (!set->legs[leg])
-		return "missing";
+		return "missing: when it is there, stop the volume and assemble it anew; or hedgectl replace";
 	if (v->in >> leg & 1)
 		return v->equal && v->sync != HEDGE_SYNC_NONE ? "in" :
 		       (unsigned int)leg == v->default_leg ? "in, others are compared with it" : "in";

@@ -320,6 +320,8 @@ static enum exit_status run(const struct args *args)
 		r = line_swap(c.name, &c.old, &c.new, verify, restore_labels, &c);
 	if (!r)
 		report(&c, args_has(args, "json"), !dry);
+	if (!r && !dry && c.labels)
+		label_note_hedgetab(c.uuid);
 	for (int i = 0; i < c.nr_taken; i++)
 		label_taken_free(&c.taken[i]);
 	line_free(&c.old);

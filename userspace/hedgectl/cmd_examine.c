@@ -8,7 +8,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "hedgetab.h"
 #include "labels.h"
 
 /* "0 2" of a mask of legs. */
@@ -220,25 +219,6 @@ const struct command examine_command = {
 	.run = examine,
 };
 
-/* What the next start of the machine waits for, perhaps in vain. */
-static void note_hedgetab(const uint8_t *set)
-{
-	uint8_t uuid[HEDGE_UUID_BYTES];
-	struct hedgetab tab;
-
-	if (hedgetab_read(&tab))
-		return;
-	for (int i = 0; i < tab.count; i++) {
-		const struct hedgetab_entry *entry = &tab.entries[i];
-
-		if (entry->source && !strncmp(entry->source, "UUID=", 5) &&
-		    uuid_scan(entry->source + 5, uuid) && !memcmp(uuid, set, sizeof(uuid)))
-			note("%s: its set still has a line in %s, and is waited for at boot as long as a leg is missing",
-			     entry->name, hedgetab_path());
-	}
-	hedgetab_free(&tab);
-}
-
 /* Which disk it is, before anything is written to it. */
 static void show_disk(const struct labelled *labelled)
 {
@@ -288,7 +268,7 @@ static enum exit_status wipe(const struct args *args)
 			printf("%s: the label is gone. The data is left as it is.\n", path);
 		}
 		if (!labelled.log && labelled.found.state == HEDGE_LABEL_VALID)
-			note_hedgetab(labelled.found.label.uuid);
+			label_note_hedgetab(labelled.found.label.uuid);
 		status = DONE;
 	}
 	labelled_free(&labelled);

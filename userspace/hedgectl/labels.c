@@ -18,6 +18,7 @@
 #include <sys/sysmacros.h>
 #include <unistd.h>
 
+#include "hedgetab.h"
 #include "labels.h"
 
 #define BLOCK HEDGE_LABEL_SLOT
@@ -359,6 +360,25 @@ int label_wipe(const char *path, const struct labelled *labelled)
 	}
 	free(block);
 	return r;
+}
+
+/* What the next start of the machine waits for, perhaps in vain. */
+void label_note_hedgetab(const uint8_t *set)
+{
+	uint8_t uuid[HEDGE_UUID_BYTES];
+	struct hedgetab tab;
+
+	if (hedgetab_read(&tab))
+		return;
+	for (int i = 0; i < tab.count; i++) {
+		const struct hedgetab_entry *entry = &tab.entries[i];
+
+		if (entry->source && !strncmp(entry->source, "UUID=", 5) &&
+		    uuid_scan(entry->source + 5, uuid) && !memcmp(uuid, set, sizeof(uuid)))
+			note("%s: its set still has a line in %s, and is waited for at boot as long as a leg is missing",
+			     entry->name, hedgetab_path());
+	}
+	hedgetab_free(&tab);
 }
 
 /*

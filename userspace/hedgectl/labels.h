@@ -37,6 +37,7 @@ int label_read(const char *path, struct labelled *labelled, bool quiet);
 int label_read_number(const char *numbers, struct labelled *labelled);	/* major:minor; quiet */
 int label_write(const char *path, const struct hedge_label *label);	/* both slots */
 int label_wipe(const char *path, const struct labelled *labelled);
+void label_note_hedgetab(const uint8_t *uuid);	/* of a set whose labels are gone */
 int stamp_write(const char *path, uint64_t regions, const uint8_t *uuid, uint64_t stamp);
 void labelled_free(struct labelled *labelled);
 
