@@ -96,6 +96,20 @@ enum hedge_health {
 };
 
 /**
+ * struct hedge_leg_io - the one I/O of our own that a leg may have out (leg_io.c)
+ * @out: handed to the leg's worker, and not seen to have ended
+ * @ended: the device has answered
+ * @bvec: of @bio
+ * @bio: the I/O
+ */
+struct hedge_leg_io {
+	bool out;
+	bool ended;
+	struct bio_vec bvec;
+	struct bio bio;
+};
+
+/**
  * struct hedge_leg - a replica
  * @hedge: the target
  * @index: position in the table
@@ -130,6 +144,7 @@ enum hedge_health {
  * @kobj: legs/<i>
  * @has_kobj: while @kobj is there
  * @released: completed when @kobj has been released
+ * @io: I/O of our own
  */
 struct hedge_leg {
 	struct hedge *hedge;
@@ -169,6 +184,8 @@ struct hedge_leg {
 	struct kobject kobj;
 	bool has_kobj;
 	struct completion released;
+
+	struct hedge_leg_io *io;
 };
 
 /* What a copy is for. */
@@ -533,7 +550,7 @@ struct hedge_check {
  * @open: bit for each region that is not clean (region worker only)
  * @nosync: the log's argument: whatever it says, all is in sync
  * @known: what the legs hold is known, for a later table too
- * @log_read: whether the log was read
+ * @ran: whether it was ever resumed, and all targets of its table with it
  * @log_failed: the log could not be written
  * @handle_errors: the feature of that name
  * @keep_log: likewise
@@ -558,8 +575,8 @@ struct hedge_check {
  * @bounce_limit: the most that it may be
  * @free_max: the most that the free lists of one CPU may hold
  * @abandoned: reads that ended while copies of them are still out
- * @label_reads: reads of labels that are out
- * @drained: woken when @abandoned or @label_reads becomes zero
+ * @leg_ios: I/O of our own to legs that is out (leg_io.c)
+ * @drained: woken when @abandoned becomes zero, and for each of @leg_ios that ends
  * @wait_lock: covers what waits (@tasks, @overdue, leg->queue, @held) and
  *             changes of @live, @stalled and @sitting
  * @tasks: reads that wait for a leg: the shared queue, by rank
@@ -612,7 +629,7 @@ struct hedge {
 	unsigned long *open;
 	bool nosync;
 	bool known;
-	bool log_read;
+	bool ran;
 	bool log_failed;
 	bool handle_errors;
 	bool keep_log;
@@ -639,7 +656,7 @@ struct hedge {
 	unsigned int free_max;
 
 	atomic_t abandoned;
-	atomic_t label_reads;
+	atomic_t leg_ios;
 	wait_queue_head_t drained;
 
 	spinlock_t wait_lock;		/* covers tasks, overdue, leg->queue */
@@ -851,6 +868,15 @@ void hedge_clock_cancel(struct hedge_read *r);
 void hedge_clock_rescue(struct hedge *h, u64 rescue_ns);
 void hedge_clock_stop(struct hedge *h);
 
+/* leg_io.c: I/O of our own to the legs. */
+bool hedge_leg_io_late(struct hedge_leg *leg);
+void hedge_leg_io_start(struct hedge_leg *leg, blk_opf_t opf, sector_t sector,
+			void *data, unsigned int bytes);
+bool hedge_leg_io_wait(struct hedge_leg *leg, unsigned long patience);
+int hedge_leg_io_claim(struct hedge_leg *leg);
+int hedge_leg_io_end(struct hedge_leg *leg);
+void hedge_leg_io_settle(struct hedge *h);
+
 /* leg.c: legs, their workers, stalls. */
 int hedge_leg_init(struct hedge *h, unsigned int index);
 void hedge_leg_exit(struct hedge_leg *leg);
@@ -909,6 +935,7 @@ int hedge_region_flush_legs(struct hedge *h);
 /* sync.c: which legs hold which writes. */
 int hedge_sync_init(struct hedge *h);
 void hedge_sync_distrust(struct hedge *h, unsigned long legs);
+void hedge_sync_forget(struct hedge *h);
 void hedge_sync_exit(struct hedge *h);
 int hedge_sync_inherit(struct hedge *h);
 bool hedge_sync_shares_leg(const struct hedge *h, const struct hedge *old);
@@ -933,6 +960,7 @@ unsigned int hedge_label_print(const struct hedge *h, char *buf,
 			       unsigned int size);
 bool hedge_label_overlaps(const struct hedge_leg *label,
 			  const struct hedge_leg *leg);
+bool hedge_label_logs_overlap(const struct hedge *a, const struct hedge *b);
 bool hedge_label_stamp_overlaps(const struct hedge *h,
 				const struct hedge_leg *leg);
 bool hedge_label_log_overlaps(const struct hedge *h,

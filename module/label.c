@@ -23,13 +23,12 @@
  *
  * A leg that is out may hang, and must not hold up the others: all labels are read at
  * once, by the workers of the legs, and when those that have answered vouch for the set
- * the rest is waited for no longer than PATIENCE. What is late counts as unreadable. It
- * counts in hedge->label_reads until it ends: the target is not destroyed before, but
- * it may be suspended.
+ * the rest is waited for no longer than PATIENCE. What is late counts as unreadable, and
+ * is left behind (leg_io.c). So is a label that is being written to a leg that hangs,
+ * when that is to be taken out: it may then have that label or the one before.
  *
- * All of it works without memory: a buffer for the label that is written, and one for
- * that of each leg, are made in the constructor. The bios of writes are on the stack of
- * who waits for them.
+ * All of it works without memory: a buffer for the stamp, and one for the label of each
+ * leg, are made in the constructor.
  */
 #include <linux/random.h>
 #include <linux/uuid.h>
@@ -40,24 +39,6 @@
 #define LABEL_SECTORS	(HEDGE_LABEL_BYTES >> SECTOR_SHIFT)
 #define SLOT_SECTORS	(HEDGE_LABEL_SLOT >> SECTOR_SHIFT)
 #define PATIENCE	(5 * HZ)
-
-/**
- * struct label_read - the reading of a leg's label
- * @hedge: the target
- * @ended: completed when the device has answered
- * @out: handed to the device, and nobody has seen the answer yet
- * @slots: what was read
- * @bvec: of @bio
- * @bio: reads it
- */
-struct label_read {
-	struct hedge *hedge;
-	struct completion ended;
-	bool out;
-	void *slots;
-	struct bio_vec bvec;
-	struct bio bio;
-};
 
 /**
  * struct hedge_labels - the labels of a target
@@ -71,8 +52,8 @@ struct label_read {
  * @unstamped: the log's device cannot be given a stamp
  * @verdict: what was found when they were read
  * @found: the label that each leg has now
- * @slots: room for a label that is written
- * @read: of each leg
+ * @stamp: room for the log's stamp
+ * @slots: room for the label of each leg, as it is read or written
  */
 struct hedge_labels {
 	u8 uuid[HEDGE_UUID_BYTES];
@@ -85,8 +66,8 @@ struct hedge_labels {
 	bool unstamped;
 	struct hedge_label_verdict verdict;
 	struct hedge_label_found found[HEDGE_MAX_LEGS];
-	void *slots;
-	struct label_read *read[HEDGE_MAX_LEGS];
+	void *stamp;
+	void *slots[HEDGE_MAX_LEGS];
 };
 
 static const char *name(const struct hedge *h)
@@ -114,68 +95,42 @@ static int transfer(struct block_device *bdev, blk_opf_t opf, sector_t sector,
 	return r;
 }
 
-static int write_durably(struct block_device *bdev, sector_t sector,
-			 void *data)
+static void start_read(struct hedge_leg *leg)
 {
-	return transfer(bdev, REQ_OP_WRITE | REQ_PREFLUSH | REQ_FUA, sector,
-			data, HEDGE_LABEL_SLOT);
+	hedge_leg_io_start(leg, REQ_OP_READ, label_sector(leg),
+			   leg->hedge->labels->slots[leg->index],
+			   HEDGE_LABEL_BYTES);
 }
 
-static void label_read_endio(struct bio *bio)
-{
-	struct label_read *read = bio->bi_private;
-	struct hedge *h = read->hedge;
-
-	rcu_read_lock();
-	bio_uninit(bio);
-	complete(&read->ended);
-	/* The target may go with the last one, but not before this section ends. */
-	if (atomic_dec_and_test(&h->label_reads))
-		wake_up(&h->drained);
-	rcu_read_unlock();
-}
-
-/* Begins to read the label of a leg, unless that was begun and has not ended. */
+/* Begins to read the label of a leg, unless something that was left behind is out. */
 static void begin_read(struct hedge_leg *leg)
 {
-	struct hedge *h = leg->hedge;
-	struct label_read *read = h->labels->read[leg->index];
-	struct bio *bio = &read->bio;
-
-	if (!leg->dev || (read->out && !try_wait_for_completion(&read->ended)))
-		return;
-	reinit_completion(&read->ended);
-	read->out = true;
-	bio_init(bio, leg->dev->bdev, &read->bvec, 1,
-		 REQ_OP_READ | REQ_SYNC | REQ_META);
-	bio->bi_iter.bi_sector = label_sector(leg);
-	bio->bi_private = read;
-	bio->bi_end_io = label_read_endio;
-	__bio_add_page(bio, virt_to_page(read->slots), HEDGE_LABEL_BYTES,
-		       offset_in_page(read->slots));
-	atomic_inc(&h->label_reads);
-	hedge_leg_send_bio(leg, bio);
+	if (leg->dev && !hedge_leg_io_late(leg))
+		start_read(leg);
 }
 
 /*
- * Waits so many jiffies for what begin_read() has begun. Returns false if that has not
- * ended; then the label counts as unreadable.
+ * Waits so many jiffies for the label of a leg. Returns false if it did not come; then
+ * it counts as unreadable. A flush that was left behind goes first.
  */
 static bool end_read(struct hedge_leg *leg, unsigned long patience,
 		     struct hedge_label_found *found)
 {
-	struct label_read *read = leg->hedge->labels->read[leg->index];
-
 	memset(found, 0, sizeof(*found));
 	found->state = HEDGE_LABEL_MISSING;
 	if (!leg->dev)
 		return true;
 	found->state = HEDGE_LABEL_UNREADABLE;
-	if (!wait_for_completion_io_timeout(&read->ended, patience))
+	if (!hedge_leg_io_wait(leg, patience))
 		return false;
-	read->out = false;
-	if (!read->bio.bi_status)
-		hedge_label_find(read->slots, found);
+	if (bio_op(&leg->io->bio) != REQ_OP_READ) {
+		start_read(leg);
+		if (!hedge_leg_io_wait(leg, patience))
+			return false;
+	}
+	if (!leg->io->bio.bi_status)
+		hedge_label_find(leg->hedge->labels->slots[leg->index],
+				 found);
 	return true;
 }
 
@@ -191,9 +146,15 @@ static int write_label(struct hedge_leg *leg, struct hedge_label *label)
 		slot = !found->slot;
 	label->leg = l->verdict.number[leg->index];
 	label->offset = leg->offset;
-	hedge_label_encode(label, l->slots);
-	r = write_durably(leg->dev->bdev,
-			  label_sector(leg) + slot * SLOT_SECTORS, l->slots);
+	/* What was left behind has its buffer still. */
+	r = hedge_leg_io_claim(leg);
+	if (!r) {
+		hedge_label_encode(label, l->slots[leg->index]);
+		hedge_leg_io_start(leg, REQ_OP_WRITE | REQ_PREFLUSH | REQ_FUA,
+				   label_sector(leg) + slot * SLOT_SECTORS,
+				   l->slots[leg->index], HEDGE_LABEL_SLOT);
+		r = hedge_leg_io_end(leg);
+	}
 	if (r) {
 		DMERR_LIMIT("%s: the label of leg %u (%s) cannot be written: error %d",
 			    name(leg->hedge), leg->index, leg->dev->name, r);
@@ -216,10 +177,10 @@ static u64 read_stamp(struct hedge *h)
 
 	if (!log_on_disk(h) ||
 	    transfer(h->log_dev->bdev, REQ_OP_READ,
-		     hedge_stamp_sector(h->nr_regions), l->slots,
+		     hedge_stamp_sector(h->nr_regions), l->stamp,
 		     HEDGE_LABEL_SLOT))
 		return 0;
-	return hedge_stamp_decode(l->slots, l->uuid);
+	return hedge_stamp_decode(l->stamp, l->uuid);
 }
 
 /*
@@ -236,9 +197,10 @@ static u64 wanted_stamp(struct hedge *h)
 	if (l->log_stamp)
 		return l->log_stamp;
 	stamp = get_random_u64() | 1;
-	hedge_stamp_encode(l->uuid, stamp, l->slots);
-	if (write_durably(h->log_dev->bdev, hedge_stamp_sector(h->nr_regions),
-			  l->slots)) {
+	hedge_stamp_encode(l->uuid, stamp, l->stamp);
+	if (transfer(h->log_dev->bdev, REQ_OP_WRITE | REQ_PREFLUSH | REQ_FUA,
+		     hedge_stamp_sector(h->nr_regions), l->stamp,
+		     HEDGE_LABEL_SLOT)) {
 		DMERR_LIMIT("%s: the log's stamp cannot be written: the log will not be believed",
 			    name(h));
 		l->unstamped = true;
@@ -520,14 +482,60 @@ bool hedge_label_is_same(const struct hedge_leg *leg,
 	       as_left(old->hedge->labels, old->index, found);
 }
 
+/* Whether a leg had data of its own after it went out here. */
+static bool went_alone(const struct hedge_labels *l,
+		       const struct hedge_label_found *found)
+{
+	return calls_itself_in(found) &&
+	       found->label.round.generation >=
+		       l->set.sent[found->label.leg].generation;
+}
+
+/*
+ * Legs whose labels were not read got the numbers that were left. Now that the label of
+ * one of them was, it changes numbers with the one that got its own; both are out.
+ */
+static void learn_number(struct hedge_leg *leg,
+			 const struct hedge_label_found *found)
+{
+	struct hedge_labels *l = leg->hedge->labels;
+	u8 *number = l->verdict.number;
+	unsigned int i;
+
+	if (found->state != HEDGE_LABEL_VALID ||
+	    l->found[leg->index].state == HEDGE_LABEL_VALID ||
+	    memcmp(found->label.uuid, l->uuid, HEDGE_UUID_BYTES))
+		return;
+	for (i = 0; i < leg->hedge->nr_legs; i++)
+		if (number[i] == found->label.leg &&
+		    l->found[i].state != HEDGE_LABEL_VALID)
+			swap(number[i], number[leg->index]);
+}
+
+/* Whether a leg that has no label has the number that was left for another one. */
+static bool number_is_guess(const struct hedge_leg *leg)
+{
+	const struct hedge_labels *l = leg->hedge->labels;
+	bool in_order = true, only = true;
+	unsigned int i;
+
+	for (i = 0; i < leg->hedge->nr_legs; i++) {
+		if (l->found[i].state == HEDGE_LABEL_VALID)
+			in_order &= l->verdict.number[i] == i;
+		else if (i != leg->index)
+			only = false;
+	}
+	return !in_order && !only;
+}
+
 /**
  * hedge_label_look_again - find out whether a leg that was out is still the same
  * @leg: the leg
  *
  * Context: the region worker. May sleep, but not for a leg that hangs.
  *
- * Return: 1, 0 if it may hold anything, -EINVAL if it belongs to others, or -EIO if
- * it does not answer.
+ * Return: 1, 0 if it may hold anything, -EINVAL if it belongs to others, has data that
+ * the set lacks, or cannot be told from another leg, or -EIO if it does not answer.
  */
 int hedge_label_look_again(struct hedge_leg *leg)
 {
@@ -542,6 +550,7 @@ int hedge_label_look_again(struct hedge_leg *leg)
 		      leg->index, leg->dev->name);
 		return -EIO;
 	}
+	learn_number(leg, &found);
 	if (as_left(l, leg->index, &found)) {
 		l->found[leg->index] = found;
 		return 1;
@@ -550,6 +559,16 @@ int hedge_label_look_again(struct hedge_leg *leg)
 	    (found.state == HEDGE_LABEL_VALID &&
 	     !is_own(l, l->verdict.number[leg->index], &found)))
 		return -EINVAL;
+	if (went_alone(l, &found)) {
+		DMERR("%s: leg %u (%s) went on alone: to give that up, stop the volume and wipe it",
+		      name(leg->hedge), leg->index, leg->dev->name);
+		return -EINVAL;
+	}
+	if (found.state != HEDGE_LABEL_VALID && number_is_guess(leg)) {
+		DMERR("%s: the number of leg %u (%s) cannot be told: list the legs in order",
+		      name(leg->hedge), leg->index, leg->dev->name);
+		return -EINVAL;
+	}
 	l->found[leg->index] = found;
 	return 0;
 }
@@ -593,10 +612,24 @@ static const char *why_out(const struct hedge_label_found *found)
 }
 
 /*
- * Legs that were taken over from an old table, which may have been a while ago: this
- * table was resumed in vain, and somebody else may have used the legs since then.
- * Returns those that are not in and not as they were.
+ * What was taken over from an old table may be from a while ago: this table was resumed
+ * in vain, and somebody else may have used the legs since then. Returns whether a leg
+ * that is in was written to.
  */
+static bool others_went_on(const struct hedge *h,
+			   const struct hedge_label_round *were)
+{
+	const struct hedge_labels *l = h->labels;
+	unsigned int i;
+
+	for (i = 0; i < h->nr_legs; i++)
+		if (l->verdict.in & BIT(i) && were[i].generation &&
+		    !is_round(&l->found[i].label, &were[i]))
+			return true;
+	return false;
+}
+
+/* Legs that are not in and not as they were. */
 static unsigned long strange(struct hedge *h,
 			     const struct hedge_label_round *were)
 {
@@ -737,6 +770,12 @@ int hedge_label_load(struct hedge *h)
 		report_fault(h);
 		return -EINVAL;
 	}
+	if (h->known && others_went_on(h, were)) {
+		hedge_sync_forget(h);
+		/* Nor is it known whether it was this log that they used. */
+		l->log_stamp = 0;
+		judge(h);
+	}
 	/* Else what is known comes from the old table that goes only now. */
 	if (h->known) {
 		hedge_sync_distrust(h, strange(h, were));
@@ -843,25 +882,18 @@ static void put_slots(void *slots)
 static int labels_alloc(struct hedge *h)
 {
 	struct hedge_labels *l;
-	struct label_read *read;
 	unsigned int i;
 
 	l = kzalloc(sizeof(*l), GFP_KERNEL);
 	if (!l)
 		return -ENOMEM;
 	h->labels = l;
-	l->slots = get_slots();
-	if (!l->slots)
+	l->stamp = get_slots();
+	if (!l->stamp)
 		return -ENOMEM;
 	for (i = 0; i < h->nr_legs; i++) {
-		read = kzalloc(sizeof(*read), GFP_KERNEL);
-		if (!read)
-			return -ENOMEM;
-		l->read[i] = read;
-		read->hedge = h;
-		init_completion(&read->ended);
-		read->slots = get_slots();
-		if (!read->slots)
+		l->slots[i] = get_slots();
+		if (!l->slots[i])
 			return -ENOMEM;
 	}
 	return 0;
@@ -900,11 +932,9 @@ void hedge_label_exit(struct hedge *h)
 
 	if (!h->labels)
 		return;
-	for (i = 0; i < h->nr_legs && h->labels->read[i]; i++) {
-		put_slots(h->labels->read[i]->slots);
-		kfree(h->labels->read[i]);
-	}
-	put_slots(h->labels->slots);
+	for (i = 0; i < h->nr_legs; i++)
+		put_slots(h->labels->slots[i]);
+	put_slots(h->labels->stamp);
 	kfree(h->labels);
 }
 
@@ -980,6 +1010,15 @@ bool hedge_label_stamp_overlaps(const struct hedge *h,
 		       label_sector(leg), LABEL_SECTORS);
 }
 
+static sector_t log_bits_sectors(const struct hedge *h)
+{
+	/* A header of 1 KiB, and a bit for each region. */
+	size_t bytes = 1024 + BITS_TO_LONGS(h->nr_regions) * sizeof(long);
+
+	return round_up(bytes, bdev_logical_block_size(h->log_dev->bdev)) >>
+	       SECTOR_SHIFT;
+}
+
 /**
  * hedge_label_log_overlaps - whether the log lies where a leg is
  * @h: the target with the log
@@ -990,21 +1029,37 @@ bool hedge_label_stamp_overlaps(const struct hedge *h,
 bool hedge_label_log_overlaps(const struct hedge *h,
 			      const struct hedge_leg *leg)
 {
-	size_t bytes;
 	sector_t length;
 
 	if (!log_on_disk(h) || !leg->dev)
 		return false;
-	/* A header of 1 KiB, and a bit for each region. */
-	bytes = 1024 + BITS_TO_LONGS(h->nr_regions) * sizeof(long);
-	length = round_up(bytes, bdev_logical_block_size(h->log_dev->bdev)) >>
-		 SECTOR_SHIFT;
+	length = log_bits_sectors(h);
 	if (overlap(h->log_dev->bdev, 0, length, leg->dev->bdev, leg->offset,
 		    h->ti->len))
 		return true;
 	return h->labels && overlap(h->log_dev->bdev, 0, length,
 				    leg->dev->bdev, label_sector(leg),
 				    LABEL_SECTORS);
+}
+
+/* How much of its device a dirty log takes, in sectors, with the stamp if it has one. */
+static sector_t log_sectors(const struct hedge *h)
+{
+	if (h->labels)
+		return hedge_stamp_sector(h->nr_regions) + SLOT_SECTORS;
+	return log_bits_sectors(h);
+}
+
+/**
+ * hedge_label_logs_overlap - whether two targets have their logs in one place
+ * @a: a target
+ * @b: another one
+ */
+bool hedge_label_logs_overlap(const struct hedge *a, const struct hedge *b)
+{
+	return log_on_disk(a) && log_on_disk(b) &&
+	       overlap(a->log_dev->bdev, 0, log_sectors(a), b->log_dev->bdev, 0,
+		       log_sectors(b));
 }
 
 /**

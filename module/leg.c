@@ -463,6 +463,9 @@ static bool labels_clash(const struct hedge *a, const struct hedge *b)
 {
 	unsigned int i, j;
 
+	/* Each writes the whole of what it believes to be its own. */
+	if (a != b && hedge_label_logs_overlap(a, b))
+		return true;
 	for (i = 0; i < a->nr_legs; i++)
 		if (hedge_label_stamp_overlaps(b, &a->leg[i]))
 			return true;
@@ -579,8 +582,9 @@ int hedge_leg_init(struct hedge *h, unsigned int index)
 	leg->stats_base = kzalloc(sizeof(*leg->stats_base), GFP_KERNEL);
 	leg->seen = kzalloc(sizeof(*leg->seen), GFP_KERNEL);
 	leg->tau = kcalloc(HEDGE_NR_SIZES, sizeof(*leg->tau), GFP_KERNEL);
+	leg->io = kzalloc(sizeof(*leg->io), GFP_KERNEL);
 	return leg->wq && leg->stats && leg->stats_base && leg->seen &&
-	       leg->tau ? 0 : -ENOMEM;
+	       leg->tau && leg->io ? 0 : -ENOMEM;
 }
 
 /**
@@ -597,4 +601,5 @@ void hedge_leg_exit(struct hedge_leg *leg)
 	kfree(leg->stats_base);
 	kfree(leg->seen);
 	kfree(leg->tau);
+	kfree(leg->io);
 }

@@ -119,8 +119,9 @@ static void hand_over(struct hedge *h, struct bio_list *list, struct bio *bio)
 
 	spin_lock_irqsave(&h->region_lock, flags);
 	bio_list_add(list, bio);
-	spin_unlock_irqrestore(&h->region_lock, flags);
+	/* Under the lock: a kick that came later could come after the last run. */
 	hedge_region_kick(h);
+	spin_unlock_irqrestore(&h->region_lock, flags);
 }
 
 /**
@@ -173,25 +174,41 @@ static int flush_log(struct hedge *h)
  * hedge_region_flush_legs - make durable what was written to the live legs
  * @h: the target
  *
- * A leg that cannot be flushed goes out.
+ * A leg that cannot be flushed goes out, or if it is the last that holds everything
+ * all others are copied from it again; one that hangs until it is taken out is not waited
+ * for any longer.
  *
- * Context: the region worker, or while there is no I/O. May sleep.
+ * Context: the region worker. May sleep.
  *
  * Return: 0, or a negative error if a leg could not be flushed.
  */
 int hedge_region_flush_legs(struct hedge *h)
 {
-	unsigned long live = h->live;
+	unsigned long live = h->live, begun = 0;
+	bool stays = false;
 	int r, error = 0;
 	unsigned int i;
 
 	for_each_set_bit(i, &live, h->nr_legs) {
-		r = blkdev_issue_flush(h->leg[i].dev->bdev);
+		error = hedge_leg_io_claim(&h->leg[i]);
+		if (error)
+			break;
+		hedge_leg_io_start(&h->leg[i], REQ_OP_WRITE | REQ_PREFLUSH, 0,
+				   NULL, 0);
+		begun |= BIT(i);
+	}
+	for_each_set_bit(i, &begun, h->nr_legs) {
+		r = hedge_leg_io_end(&h->leg[i]);
 		if (!r || r == -EOPNOTSUPP)
 			continue;
 		error = r;
-		hedge_sync_out(&h->leg[i], HEDGE_FLUSH_FAILED);
+		/* hedge_sync_requests() does the other. */
+		if (r != -ECANCELED &&
+		    !hedge_sync_out(&h->leg[i], HEDGE_FLUSH_FAILED))
+			stays = true;
 	}
+	if (stays)
+		hedge_sync_unflushed(h);
 	return error;
 }
 
@@ -433,8 +450,8 @@ void hedge_region_reopen(struct hedge *h, region_t region)
 }
 
 /*
- * Cleans what can be cleaned, as there are no writes any more. What cannot is
- * marked, so that its first write goes by the worker again.
+ * Cleans what can be cleaned, as there are no writes any more, and calls the set
+ * closed. What cannot is marked, so that its first write goes by the worker again.
  */
 static void close_all(struct hedge *h)
 {
@@ -447,6 +464,10 @@ static void close_all(struct hedge *h)
 		if (region_state(h, region) == REGION_OPEN)
 			region_set_state(h, region, REGION_MARKED);
 	}
+	if (h->log->type->postsuspend && h->log->type->postsuspend(h->log))
+		DMWARN("%s: the dirty log cannot be written",
+		       dm_table_device_name(h->ti->table));
+	hedge_label_write(h, false);
 }
 
 static void region_work(struct work_struct *work)
@@ -545,7 +566,9 @@ static void regions_load(struct hedge *h)
  * hedge_region_start - find out which regions are dirty
  * @h: the target
  *
- * The log is read once: what this target has done since, it knows better.
+ * The log is read until the target has run: what it has done since, it knows better.
+ * If another target of the table cannot be resumed this one is not, and somebody else may
+ * use its legs before it is tried again.
  *
  * Context: process, before the target gets I/O. May sleep.
  *
@@ -556,7 +579,7 @@ int hedge_region_start(struct hedge *h)
 	const char *name = dm_table_device_name(h->ti->table);
 	int r, refused;
 
-	if (h->log_read)
+	if (h->ran)
 		return 0;
 	refused = hedge_label_load(h);
 	r = hedge_sync_inherit(h) ?: refused;
@@ -574,7 +597,6 @@ int hedge_region_start(struct hedge *h)
 		DMERR("%s: the dirty log cannot be written: error %d", name, r);
 		return r;
 	}
-	h->log_read = true;
 	hedge_label_settle(h);
 	return 0;
 }
@@ -587,19 +609,13 @@ int hedge_region_start(struct hedge *h)
  */
 void hedge_region_stop(struct hedge *h)
 {
-	unsigned int noio = memalloc_noio_save();
-
 	cancel_delayed_work_sync(&h->sweep);
 	/* By the worker: it may be on its way for something else still. */
 	WRITE_ONCE(h->close_due, true);
 	hedge_region_kick(h);
 	flush_work(&h->region_work);
-	if (h->log->type->postsuspend && h->log->type->postsuspend(h->log))
-		DMWARN("%s: the dirty log cannot be written",
-		       dm_table_device_name(h->ti->table));
-	hedge_label_write(h, false);
+	hedge_leg_io_settle(h);
 	if (!bitmap_empty(h->open, h->nr_regions))
 		DMWARN("%s: the legs may differ: the log stays marked",
 		       dm_table_device_name(h->ti->table));
-	memalloc_noio_restore(noio);
 }

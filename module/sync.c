@@ -416,6 +416,8 @@ int hedge_sync_request(struct hedge *h, unsigned int leg, bool fail)
 	if (!r && fail) {
 		WRITE_ONCE(h->to_fail, h->to_fail | BIT(leg));
 		WRITE_ONCE(h->to_reinstate, h->to_reinstate & ~BIT(leg));
+		/* The worker may be waiting for that very leg. */
+		wake_up(&h->drained);
 	} else if (!r) {
 		WRITE_ONCE(h->to_reinstate, h->to_reinstate | BIT(leg));
 	}
@@ -460,6 +462,31 @@ void hedge_sync_distrust(struct hedge *h, unsigned long legs)
 	}
 	if (full_legs(h))
 		choose_default(h);
+}
+
+/**
+ * hedge_sync_forget - go by labels again
+ * @h: the target, which has taken over from an old one and whose legs others have
+ *     written to since
+ *
+ * Context: process, before the target gets I/O and before the log is read. May
+ * sleep.
+ */
+void hedge_sync_forget(struct hedge *h)
+{
+	unsigned int i;
+
+	h->known = false;
+	h->live = 0;
+	h->partial = 0;
+	for (i = 0; i < h->nr_legs; i++) {
+		if (h->leg[i].dev)
+			h->live |= BIT(i);
+		bitmap_zero(h->leg[i].missed, h->nr_regions);
+		h->leg[i].nr_missed = 0;
+	}
+	bitmap_zero(h->open, h->nr_regions);
+	memset(h->region, 0, array_size(h->nr_regions, sizeof(*h->region)));
 }
 
 /* What is in flight to it drains as its regions are closed to be copied. */
@@ -701,7 +728,7 @@ static void inherit(struct hedge *h, const struct hedge *old)
  */
 static bool labels_know_more(const struct hedge *h, const struct hedge *old)
 {
-	return h->labels && old->labels && !old->log_read;
+	return h->labels && old->labels && !READ_ONCE(old->ran);
 }
 
 /**

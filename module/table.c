@@ -330,7 +330,7 @@ static int check_labels(struct hedge *h)
 			      "Expected room for a stamp behind the bitmap of the log: 4 KiB from the next 4 KiB on");
 	if (hedge_leg_label_clashes(h))
 		return refuse(h, NULL,
-			      "Expected labels, and the stamp behind the log's bitmap, that overlap with no leg");
+			      "Expected labels, and the stamp behind the log's bitmap, that overlap with no leg or other log");
 	return 0;
 }
 

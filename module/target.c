@@ -172,7 +172,7 @@ static void hedge_dtr(struct dm_target *ti)
 	/* First: nobody may find it while it waits. */
 	hedge_leg_register(h, false);
 	drain(h);
-	wait_event(h->drained, !atomic_read(&h->label_reads));
+	wait_event_idle(h->drained, !atomic_read(&h->leg_ios));
 	hedge_free(h);
 }
 
@@ -227,6 +227,7 @@ static void hedge_resume(struct dm_target *ti)
 {
 	struct hedge *h = ti->private;
 
+	WRITE_ONCE(h->ran, true);
 	hedge_write_unrelease(h);
 	hedge_sysfs_add(h);
 	queue_delayed_work(h->wq, &h->tick, HZ);

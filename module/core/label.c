@@ -486,9 +486,27 @@ static void sort_legs(const struct hedge_label_table *table,
 	}
 }
 
+/* Whether a label calls a leg in that has the newest round. */
+static bool calls_newest_in(const struct hedge_label_table *table,
+			    const struct hedge_label_found *found,
+			    const struct hedge_label_verdict *verdict,
+			    const struct hedge_label *label)
+{
+	const struct hedge_label *newest = &found[verdict->newest].label;
+	unsigned int i;
+
+	for (i = 0; i < table->nr_legs; i++)
+		if (whole(&found[i]) &&
+		    same_round(&found[i].label.round, &newest->round) &&
+		    calls_in(label, found[i].label.leg))
+			return true;
+	return false;
+}
+
 /*
  * A leg that the newest label calls in, and that is not there: it may have gone on
- * alone. What has replaced it counts if it has been copied to by that leg.
+ * alone. What has replaced it counts if it has been copied to by a leg that has the
+ * newest round.
  */
 static unsigned int find_absent(const struct hedge_label_table *table,
 				const struct hedge_label_found *found,
@@ -501,7 +519,7 @@ static unsigned int find_absent(const struct hedge_label_table *table,
 		if (calls_in(newest, verdict->number[i]) &&
 		    !has_data(&found[i]) &&
 		    !(found[i].state == HEDGE_LABEL_VALID &&
-		      calls_in(&found[i].label, newest->leg)))
+		      calls_newest_in(table, found, verdict, &found[i].label)))
 			return i;
 	return HEDGE_NO_LEG;
 }
@@ -521,7 +539,8 @@ static unsigned int find_witness(const struct hedge_label_table *table,
 		const struct hedge_label *label = &found[i].label;
 
 		if (!has_data(&found[i]) || whole(&found[i]) ||
-		    is_expected(newest, label) || calls_in(label, newest->leg))
+		    is_expected(newest, label) ||
+		    calls_newest_in(table, found, verdict, label))
 			continue;
 		for (k = 0; k < table->nr_legs; k++)
 			if (calls_in(label, verdict->number[k]))

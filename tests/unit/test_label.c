@@ -606,6 +606,16 @@ static void mixture(void)
 	/* It was replaced behind the set's back. */
 	found[1].label.in = 0;
 	REFUSED(HEDGE_FAULT_ALONE, 1, HEDGE_NO_LEG);
+
+	/* Two were replaced, and copied to by the third: one has the newest round too. */
+	make_set(&table, found);
+	advance(found, 4, 2);
+	hedge_label_spoil(NULL, &found[2].label, &spoilt);
+	spoilt.leg = 1;
+	advance(found, 7, 2);
+	found[1].label = spoilt;
+	judge(&table, found, &v);
+	CHECK(v.fault == HEDGE_FAULT_OK && v.in == 5, "fault %d", v.fault);
 }
 
 static void wrong_log(void)
