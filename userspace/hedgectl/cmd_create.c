@@ -219,9 +219,15 @@ static int refuse_label(const struct request *request, const char *path)
 	if (label_read(path, &labelled, false))
 		return -1;
 	uuid_format(labelled.log ? labelled.log_uuid : labelled.found.label.uuid, uuid);
-	if (labelled.log || labelled.found.state == HEDGE_LABEL_VALID) {
+	if (labelled.log || labelled.found.state >= HEDGE_LABEL_DAMAGED) {
 		r = request->force && request->label ? 0 : -1;
-		if (r)
+		if (r && !labelled.log && labelled.found.state != HEDGE_LABEL_VALID)
+			fail("%s: it has a label that can not be read (%s; hedgectl examine %s); hedgectl wipe %s%s",
+			     path,
+			     labelled.found.state == HEDGE_LABEL_UNKNOWN ? "of another version" :
+									   "damaged",
+			     path, path, request->label ? " frees it, or --force" : " frees it");
+		else if (r)
 			fail("%s: it is a %s of the set %s; hedgectl wipe %s%s", path,
 			     labelled.log ? "log" : "leg", uuid, path,
 			     request->label ? " frees it, or --force" : " frees it");
@@ -601,7 +607,8 @@ static void wipe_labels(const struct request *request, int count)
 	for (int i = 0; i < count; i++) {
 		if (label_read(request->legs[i].path, &labelled, true))
 			continue;
-		label_wipe(request->legs[i].path, &labelled);
+		if (labelled.major == request->legs[i].major && labelled.minor == request->legs[i].minor)
+			label_wipe(request->legs[i].path, &labelled);
 		labelled_free(&labelled);
 	}
 }
@@ -611,6 +618,12 @@ static int write_labels(const struct request *request)
 	uint64_t regions = (request->bytes + request->region - 1) / request->region;
 	struct hedge_label label;
 
+	/* It may be long since they were looked at: the user was asked. */
+	for (int i = 0; i < request->nr_legs; i++)
+		if (device_still(&request->legs[i]))
+			return -1;
+	if (request->log_path && device_still(&request->log))
+		return -1;
 	init_label(request, &label);
 	if (request->log_path &&
 	    stamp_write(request->log_path, regions, request->uuid_bytes, label.log_stamp))

@@ -283,6 +283,20 @@ static int check_new(const struct leg_request *request, const struct device *dev
 		     device->path, device->signature);
 		return -1;
 	}
+	if (labelled->log && !force) {
+		uuid_format(labelled->log_uuid, uuid);
+		fail("%s: it is the log of the set %s, which would be overwritten; --force if that is intended",
+		     device->path, uuid);
+		return -1;
+	}
+	if (labelled->found.state >= HEDGE_LABEL_DAMAGED &&
+	    labelled->found.state != HEDGE_LABEL_VALID && !force) {
+		fail("%s: it has a label that can not be read (%s; hedgectl examine %s), and its data would be overwritten; --force if that is intended",
+		     device->path,
+		     labelled->found.state == HEDGE_LABEL_UNKNOWN ? "of another version" : "damaged",
+		     device->path);
+		return -1;
+	}
 	if (labelled->found.state == HEDGE_LABEL_VALID && !force) {
 		uuid_format(labelled->found.label.uuid, uuid);
 		fail("%s: it is a leg of the set %s, whose data on it would be overwritten; --force if that is intended",
@@ -326,7 +340,8 @@ static void wipe_new(const struct device *device)
 
 	if (label_read(device->path, &labelled, false))
 		return;
-	if (labelled.found.state == HEDGE_LABEL_VALID)
+	if (labelled.found.state == HEDGE_LABEL_VALID && labelled.major == device->major &&
+	    labelled.minor == device->minor)
 		label_wipe(device->path, &labelled);
 	labelled_free(&labelled);
 }
@@ -348,7 +363,7 @@ static int exchange(const struct leg_request *request, struct device *device,
 	device_release(device);
 	if (!is_out(request) && take_out(request))
 		return -1;
-	r = label ? label_new(request, device->path, uuid) : 0;
+	r = label ? device_still(device) || label_new(request, device->path, uuid) : 0;
 	if (!r)
 		r = line_swap(request->volume.name, old, new, NULL, NULL, NULL);
 	if (r) {

@@ -346,9 +346,26 @@ static void wait_seconds(const struct request *request)
 		fprintf(stderr, "\r%40s\r", "");
 }
 
+/* What the readings of a watch have wanted so far, of each target. */
+struct ballot {
+	int count;
+	struct rule_votes *votes;
+};
+
+/* A reload may give a volume more targets. */
+static void ballot_fit(struct ballot *ballot, int count)
+{
+	if (!ballot || ballot->count >= count)
+		return;
+	ballot->votes = xrealloc(ballot->votes, count * sizeof(*ballot->votes));
+	memset(ballot->votes + ballot->count, 0,
+	       (count - ballot->count) * sizeof(*ballot->votes));
+	ballot->count = count;
+}
+
 /* All targets of a reading: now is what was counted in it. */
 static int use_reading(const struct request *request, const struct leg_set *now,
-		       struct rule_votes *votes)
+		       struct ballot *ballot)
 {
 	struct json_object *array = request->json ? json_object_new_array() : NULL;
 	struct volume volume;
@@ -356,6 +373,7 @@ static int use_reading(const struct request *request, const struct leg_set *now,
 
 	if (dm_volume_read(request->args->operands[0], &volume))
 		return -1;
+	ballot_fit(ballot, volume.nr_targets);
 	for (int i = 0; i < volume.nr_targets && !r; i++) {
 		struct advice advice = { .name = volume.name, .target = i };
 
@@ -365,7 +383,7 @@ static int use_reading(const struct request *request, const struct leg_set *now,
 		if (r)
 			break;
 		advise(&request->rule, now, &advice);
-		decide(request, votes ? &votes[i] : NULL, &advice);
+		decide(request, ballot ? &ballot->votes[i] : NULL, &advice);
 		r = finish_target(request, &volume, &advice, array);
 	}
 	if (array)
@@ -409,7 +427,7 @@ static bool enough(const struct leg_set *set)
 
 /* One turn of --watch: before becomes what the next reading counts from. */
 static int watch_turn(const struct request *request, struct leg_set *before,
-		      struct rule_votes *votes)
+		      struct ballot *ballot)
 {
 	struct leg_set now, counted;
 	const char *name = request->args->operands[0];
@@ -431,7 +449,7 @@ static int watch_turn(const struct request *request, struct leg_set *before,
 		legs_free(&now);
 		return 0;
 	} else {
-		r = use_reading(request, &counted, votes);
+		r = use_reading(request, &counted, ballot);
 	}
 	legs_free(&counted);
 	legs_free(before);
@@ -454,25 +472,20 @@ static bool is_suspended(const char *name)
 
 static int tune_watch(const struct request *request)
 {
-	struct rule_votes *votes;
+	struct ballot ballot = { 0 };
 	struct leg_set before;
 	const char *name = request->args->operands[0];
-	struct volume volume;
 	int r;
 
-	if (dm_volume_read(name, &volume))
-		return -1;
-	votes = xcalloc(volume.nr_targets, sizeof(*votes));
-	volume_free(&volume);
 	r = read_legs(name, request->target, &before);
 	while (!r && !stopped) {
 		wait_seconds(request);
 		if (stopped || is_suspended(name))
 			continue;
-		r = watch_turn(request, &before, votes);
+		r = watch_turn(request, &before, &ballot);
 	}
 	legs_free(&before);
-	free(votes);
+	free(ballot.votes);
 	return r;
 }
 

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * Makes one leg a copy of another before the device exists. The caller holds both exclusively, so
- * nothing can change them meanwhile. The data is on the disk when this returns.
+ * nothing can change them meanwhile; what is written to is what is held, whatever the path leads
+ * to by now. The data is on the disk when this returns.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -83,10 +84,12 @@ static int copy_all(const struct device *from, const struct device *to, int out,
 
 int device_copy(const struct device *from, const struct device *to, uint64_t bytes)
 {
-	int out = open(to->path, O_WRONLY | O_CLOEXEC);
+	char *held = xprintf("/proc/self/fd/%d", to->fd);
+	int out = open(held, O_WRONLY | O_CLOEXEC);
 	char *buffer;
 	int r;
 
+	free(held);
 	if (out < 0) {
 		fail("%s: can not be opened to be written: %s", to->path, strerror(errno));
 		return -1;

@@ -83,11 +83,38 @@ static void fail_busy(const struct device *device)
 	free(user);
 }
 
+static bool is_device(const struct stat *st, const struct device *device)
+{
+	return S_ISBLK(st->st_mode) && major(st->st_rdev) == device->major &&
+	       minor(st->st_rdev) == device->minor;
+}
+
+static int fail_other(const struct device *device)
+{
+	fail("%s: it is not the device any more that was looked at (%u:%u): its name went to another one; try again",
+	     device->path, device->major, device->minor);
+	return -1;
+}
+
+/* Whether the path still leads to the device that was opened: names may change meanwhile. */
+int device_still(const struct device *device)
+{
+	struct stat st;
+
+	return !stat(device->path, &st) && is_device(&st, device) ? 0 : fail_other(device);
+}
+
 int device_claim(struct device *device)
 {
+	struct stat st;
+
 	device->fd = open(device->path, O_RDONLY | O_EXCL | O_CLOEXEC);
-	if (device->fd >= 0)
-		return 0;
+	if (device->fd >= 0) {
+		if (!fstat(device->fd, &st) && is_device(&st, device))
+			return 0;
+		device_release(device);
+		return fail_other(device);
+	}
 	if (errno == EBUSY)
 		fail_busy(device);
 	else
@@ -171,8 +198,10 @@ static char *probe_result(blkid_probe probe)
 		return NULL;
 	case -2:
 		return xstrdup("signatures of several kinds");
-	default:
+	case 1:
 		return NULL;
+	default:
+		return xstrdup("what can not be read");
 	}
 }
 

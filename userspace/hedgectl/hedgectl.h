@@ -244,6 +244,7 @@ struct device {
 int device_open(const char *path, struct device *device);
 void device_release(struct device *device);	/* so that the kernel can claim it */
 int device_claim(struct device *device);
+int device_still(const struct device *device);	/* the path is of no other device by now */
 void device_free(struct device *device);
 char *device_user(unsigned int major, unsigned int minor);	/* and the remedy; or NULL */
 char *device_model(const char *numbers);	/* major:minor */

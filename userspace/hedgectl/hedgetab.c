@@ -273,12 +273,22 @@ char *hedgetab_format(const struct hedgetab *tab)
 	return text;
 }
 
+/* Who may read and write it stays as it was; a new file may be read by all. */
+static int copy_mode(const char *path, int fd)
+{
+	struct stat st;
+
+	if (stat(path, &st))
+		return errno == ENOENT ? fchmod(fd, 0644) : -1;
+	return fchown(fd, st.st_uid, st.st_gid) || fchmod(fd, st.st_mode & 07777) ? -1 : 0;
+}
+
 static int write_file(const char *path, const char *text)
 {
 	char *new = xprintf("%s.XXXXXX", path);
 	int fd = mkstemp(new), r = -1;
 
-	if (fd >= 0 && !fchmod(fd, 0644) &&
+	if (fd >= 0 && !copy_mode(path, fd) &&
 	    write(fd, text, strlen(text)) == (ssize_t)strlen(text) && !fsync(fd))
 		r = rename(new, path);
 	if (r)
@@ -291,13 +301,25 @@ static int write_file(const char *path, const char *text)
 	return r;
 }
 
+/* Where the file is: a link to it stays one. */
+static char *real_path(void)
+{
+	char *path = realpath(hedgetab_path(), NULL);
+
+	return path ? path : xstrdup(hedgetab_path());
+}
+
 int hedgetab_lock(void)
 {
-	char *copy = xstrdup(hedgetab_path());
+	char *copy = real_path();
 	int fd = open(dirname(copy), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 
-	if (fd < 0 || flock(fd, LOCK_EX))
+	if (fd < 0 || flock(fd, LOCK_EX)) {
 		fail("%s: its directory can not be locked: %s", hedgetab_path(), strerror(errno));
+		if (fd >= 0)
+			close(fd);
+		fd = -1;
+	}
 	free(copy);
 	return fd;
 }
@@ -305,13 +327,14 @@ int hedgetab_lock(void)
 /* What is renamed is on the disk only when its directory is. */
 int hedgetab_write(const struct hedgetab *tab, int lock)
 {
-	char *text = hedgetab_format(tab);
-	int r = write_file(hedgetab_path(), text);
+	char *text = hedgetab_format(tab), *path = real_path();
+	int r = write_file(path, text);
 
 	if (!r && fsync(lock)) {
 		fail("%s: can not be written: %s", hedgetab_path(), strerror(errno));
 		r = -1;
 	}
+	free(path);
 	free(text);
 	return r;
 }

@@ -333,8 +333,16 @@ int label_wipe(const char *path, const struct labelled *labelled)
 	uint8_t *block = block_alloc(HEDGE_LABEL_BYTES);
 	uint64_t bytes, end, sector;
 	int fd = open_writable(path, &bytes);
+	struct stat st;
 	int r = -1;
 
+	if (fd >= 0 && (fstat(fd, &st) || major(st.st_rdev) != labelled->major ||
+			minor(st.st_rdev) != labelled->minor)) {
+		fail("%s: it is not the device any more that was looked at (%u:%u); try again", path,
+		     labelled->major, labelled->minor);
+		close(fd);
+		fd = -1;
+	}
 	if (fd >= 0) {
 		end = bytes - bytes % BLOCK;
 		r = 0;

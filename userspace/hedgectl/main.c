@@ -95,8 +95,8 @@ int main(int argc, char **argv)
 {
 	enum exit_status status = dispatch(argc, argv);
 
-	/* A full disk or a closed pipe must not look like success. */
-	if (fflush(stdout) && status == DONE) {
+	/* A full disk or a closed pipe must not look like success, nor what was lost before. */
+	if ((ferror(stdout) | fflush(stdout)) && status == DONE) {
 		fail("can not write the output");
 		status = FAILED;
 	}

@@ -4,12 +4,13 @@
  * in the place of libdevmapper.
  *
  * $FAKE/dm/NAME has what the kernel knows of a device, a file each: uuid, minor, table, inactive,
- * status, suspended. $FAKE/log gets a line for each task that changes something. For each the program
+ * status (of each target), suspended. $FAKE/log gets a line for each task that changes something. For each the program
  * $FAKE/hook, if there is one, is run with the line: its exit status is the errno of the task, 0 if
  * it succeeds. As in the kernel a resume makes the new table live, and then may fail.
  *
  * With -Wl,--wrap, /sys is $FAKE too, and a device that is to be a leg or a log is a directory
- * in it: $FAKE/dev/NAME has its numbers (major:minor), bytes, block, signature and label.
+ * in it: $FAKE/dev/NAME has its numbers (major:minor), bytes, block, signature, the state of its label,
+ * and stamp if it is a log.
  */
 #include <dirent.h>
 #include <errno.h>
@@ -31,6 +32,7 @@ int __real_sysfs_read_tree(const char *dir, struct kv_list *list);
 char *__wrap_sysfs_device_attr(unsigned int major, unsigned int minor, const char *attr);
 int __wrap_device_open(const char *path, struct device *device);
 int __wrap_device_claim(struct device *device);
+int __wrap_device_still(const struct device *device);
 int __wrap_label_read(const char *path, struct labelled *labelled, bool quiet);
 int __wrap_label_read_number(const char *numbers, struct labelled *labelled);
 int __wrap_label_write(const char *path, const struct hedge_label *label);
@@ -82,6 +84,7 @@ struct dm_task {
 	int type;
 	char *name, *uuid, *table, *message, *line;
 	char *found;		/* the name of the device */
+	char *rest, *status;	/* of the table, what was not asked for yet */
 	bool no_flush, skip_lockfs;
 	char names[4096];
 };
@@ -119,6 +122,7 @@ void dm_task_destroy(struct dm_task *task)
 	free(task->table);
 	free(task->message);
 	free(task->line);
+	free(task->status);
 	free(task->found);
 	free(task);
 }
@@ -234,21 +238,16 @@ static int change(struct dm_task *task)
 	return error;
 }
 
-/* The targets of a device, as a query has them. */
+/* The targets of a device, as a query has them, a line each. */
 static void look(struct dm_task *task)
 {
-	char *status, *table = get(in("dm/%s/table", task->found)), *rest;
+	char *path = in("dm/%s/table", task->found);
 
-	if (!table || task->type != DM_DEVICE_STATUS) {
-		task->line = table;
-		return;
-	}
-	status = get(in("dm/%s/status", task->found));
-	rest = strchr(strchr(strchr(table, ' ') + 1, ' ') + 1, ' ');
-	*rest = '\0';
-	task->line = xprintf("%s %s", table, status ? status : "");
-	free(status);
-	free(table);
+	task->line = __real_sysfs_read_file(path, NULL);
+	task->rest = task->line;
+	if (task->type == DM_DEVICE_STATUS)
+		task->status = get(in("dm/%s/status", task->found));
+	free(path);
 }
 
 int dm_task_run(struct dm_task *task)
@@ -296,17 +295,17 @@ const char *dm_task_get_uuid(const struct dm_task *task)
 void *dm_get_next_target(struct dm_task *task, void *next, uint64_t *start, uint64_t *length, char **type,
 			 char **params)
 {
-	char *rest = task->line;
+	char *rest = task->rest ? strsep(&task->rest, "\n") : NULL;
 
 	(void)next;
 	*type = NULL;
-	if (!rest)
+	if (!rest || !*rest)
 		return NULL;
 	*start = strtoull(strsep(&rest, " "), NULL, 10);
 	*length = strtoull(strsep(&rest, " "), NULL, 10);
 	*type = strsep(&rest, " ");
-	*params = rest;
-	return NULL;
+	*params = task->status ? task->status : rest;
+	return task->rest && *task->rest ? task : NULL;
 }
 
 struct dm_names *dm_task_get_names(struct dm_task *task) { return (struct dm_names *)task->names; }
@@ -386,15 +385,34 @@ int __wrap_device_claim(struct device *device)
 	return 0;
 }
 
+int __wrap_device_still(const struct device *device)
+{
+	char *numbers = of_device(device->path, "numbers");
+	char *before = xprintf("%u:%u", device->major, device->minor);
+	int r = numbers && !strcmp(numbers, before) ? 0 : -1;
+
+	if (r)
+		fail("%s: it is another device now", device->path);
+	free(numbers);
+	free(before);
+	return r;
+}
+
 /* Of a label only whether there is one is kept: its state, and its generation. */
 int __wrap_label_read(const char *path, struct labelled *labelled, bool quiet)
 {
-	char *label = of_device(path, "label");
+	char *label = of_device(path, "label"), *stamp = of_device(path, "stamp");
+	char *numbers = of_device(path, "numbers");
 
 	(void)quiet;
 	*labelled = (struct labelled){ .path = xstrdup(path) };
 	labelled->found.state = label ? atoi(label) : HEDGE_LABEL_BLANK;
+	if (numbers)
+		sscanf(numbers, "%u:%u", &labelled->major, &labelled->minor);
+	labelled->log = stamp;
+	free(numbers);
 	free(label);
+	free(stamp);
 	return 0;
 }
 

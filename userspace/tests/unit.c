@@ -6,6 +6,7 @@
  * Each check prints a TAP line. The functions under test print what is wrong with their input to stderr, which the
  * caller of this program does not show unless a check fails.
  */
+#include <fcntl.h>
 #include <inttypes.h>
 #include <json.h>
 #include <math.h>
@@ -520,6 +521,39 @@ static void test_hedgetab_change(const char *before, const char *const *changes,
 	hedgetab_free(&tab);
 }
 
+/* A file behind a link, that not all may read, is still that when it was written. */
+static void test_hedgetab_file(void)
+{
+	char dir[] = "/tmp/hedgetab.XXXXXX", *file, *link;
+	struct hedgetab tab = { 0 };
+	struct stat st;
+	int lock;
+
+	if (!mkdtemp(dir)) {
+		check(false, "a directory for hedgetab");
+		return;
+	}
+	file = xprintf("%s/file", dir);
+	link = xprintf("%s/link", dir);
+	close(open(file, O_CREAT | O_WRONLY, 0600));
+	check(!symlink("file", link), "a link to a file");
+	setenv("HEDGETAB", link, 1);
+	lock = hedgetab_lock();
+	hedgetab_add(&tab, "vol0", "none");
+	check(lock >= 0 && !hedgetab_write(&tab, lock), "hedgetab is written");
+	check(!lstat(link, &st) && S_ISLNK(st.st_mode), "the link is one still");
+	check(!stat(file, &st) && st.st_size == 10, "the file behind it was written");
+	check_u64(st.st_mode & 0777, 0600, "and has the mode that it had");
+	close(lock);
+	unsetenv("HEDGETAB");
+	hedgetab_free(&tab);
+	unlink(link);
+	unlink(file);
+	rmdir(dir);
+	free(file);
+	free(link);
+}
+
 static void test_hedgetab(void)
 {
 	static const char *const bad[] = {
@@ -781,6 +815,7 @@ int main(int argc, char **argv)
 	test_progress();
 	test_events();
 	test_hedgetab();
+	test_hedgetab_file();
 	test_rules();
 	test_votes();
 	test_tree();
