@@ -14,11 +14,12 @@
 # A command that fails outside of a condition fails the test. On exit everything
 # is removed, the plan is printed, and the exit status is 0 (pass), 1 or 4 (skip).
 # SCALE (a whole number, 1 by default) divides the counts and multiplies the
-# times, for rigs that are slow.
+# times, for rigs that are slow, and of many cases that are alike takes so much fewer;
+# TURN (0 by default) says which.
 
 set -Eeuo pipefail
 
-SCALE=${SCALE:-1}
+SCALE=${SCALE:-1} TURN=${TURN:-0} CASES=0
 NAME=hedge_test
 DEV=/dev/mapper/$NAME
 TARGET=${TARGET:-hedge}		# another target shows that a checker can fail
@@ -152,6 +153,24 @@ trap 'exit 1' TERM INT
 # --- what is needed ------------------------------------------------------------
 
 scaled() { echo $((($1 + SCALE - 1) / SCALE)); }
+
+# sample WORD...: each SCALEth of them
+sample()
+{
+	local i=0 word
+
+	for word; do
+		(((i++ + TURN) % SCALE)) || echo "$word"
+	done
+}
+
+# its_turn: whether this case is to be run, one of SCALE. Each round begins with another
+# one, for cases that come in groups.
+its_turn()
+{
+	CASES=$((CASES + 1))
+	((((CASES + CASES / SCALE + TURN) % SCALE) == 0))
+}
 
 need_module()
 {

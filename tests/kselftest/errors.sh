@@ -21,7 +21,8 @@ create_filled()
 hedge_create
 policies=$(presets)
 hedge_remove
-for policy in $policies; do
+# shellcheck disable=SC2086 # words
+for policy in $(sample $policies); do
 	create_filled "$policy"
 	[ "$(get timeout_us)" = off ] || put timeout_us 2000
 	lag 0 error 1
@@ -75,7 +76,8 @@ create_filled rnd
 # to no other leg, and is not counted.
 lag 0 error notsupp
 lag 1 error notsupp
-for policy in $policies; do
+# shellcheck disable=SC2086 # words
+for policy in $(sample $policies); do
 	put policy $policy
 	message reset
 	check "$policy, caller's error" load read "$DEV" --threads 2 --count 20

@@ -22,7 +22,8 @@ check_match "control: as stale" "$OUTPUT" 'stale=[1-9]'
 hedge_create
 for policy in $(presets); do
 	for depth in 0 2; do
-		put policy $policy
+		its_turn || continue
+		put policy "$policy"
 		put queue_depth $depth
 		put timeout_us 500
 		put budget_pct 100

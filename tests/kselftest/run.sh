@@ -7,8 +7,8 @@
 #
 # The modules are taken as they were built: by default module/dm-hedge.ko and
 # tests/lag/dm-lag.ko, and for the debug rig copies of their sources that are
-# built here against that rig's kernel. Environment: SCALE (see common.sh; the debug
-# rig has 4), LIMIT (seconds for each test), KERNEL (a directory as for tests/vm/run),
+# built here against that rig's kernel. Environment: SCALE and TURN (see common.sh; the
+# debug rig has SCALE 4), LIMIT (seconds for each test), KERNEL (a directory as for tests/vm/run),
 # KLOG (a file for the guest's kernel log).
 #
 # All tests run in one guest, one after the other. With --jobs, each has a guest of its own, as many at
@@ -76,7 +76,7 @@ guest()
 	"$top/tests/vm/run" --rig "$rig" "${options[@]}" ${KLOG:+--log "$KLOG"} --timeout "$seconds" \
 		--append "ima_policy=critical_data slab_nomerge" \
 		--file "$here:/kselftest" -- env SCALE="${SCALE:-1}" \
-		LIMIT="${LIMIT:-}" TARGET="${TARGET:-hedge}" "${variables[@]}" \
+		TURN="${TURN:-}" LIMIT="${LIMIT:-}" TARGET="${TARGET:-hedge}" "${variables[@]}" \
 		bash /kselftest/run_in_guest.sh "$@"
 }
 

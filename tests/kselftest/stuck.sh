@@ -62,7 +62,7 @@ for policy in $(presets); do
 	[ "$(get timeout_us)" = off ] || froms='start arrival'
 	for depth in 0 1; do
 		for from in $froms; do
-			one_case
+			! its_turn || one_case
 		done
 	done
 done
