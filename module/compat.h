@@ -39,6 +39,17 @@ hedge_hrtimer_setup(struct hrtimer *timer,
 #endif
 
 /*
+ * Whether dm_submit_bio_remap(), by which device-mapper also hands on what map has
+ * remapped, charges the bio to the cgroup of the original. If it does not, we have
+ * to: the block layer crashes on a bio without a cgroup.
+ */
+#ifdef HAVE_DM_CHARGES
+#define HEDGE_DM_CHARGES true
+#else
+#define HEDGE_DM_CHARGES false
+#endif
+
+/*
  * The block cgroup that a bio is charged to, be it by a thread of another one; the
  * bio holds it. A bio without one is charged to its submitter's.
  */

@@ -257,6 +257,8 @@ void hedge_copy_submit_new(struct hedge_copy *c)
 	struct hedge_read *r = c->read;
 
 	if (c == &r->first && hedge_is_first_task(r)) {
+		if (!HEDGE_DM_CHARGES)
+			bio_associate_blkg_from_css(bio, r->css);
 		/* Device-mapper keeps the parent until map has returned. */
 		dm_submit_bio_remap(r->parent, bio);
 		return;
