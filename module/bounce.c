@@ -72,6 +72,7 @@ static struct hedge_bounce *bounce_alloc(struct hedge *h, unsigned int order)
 	if (!b->data)
 		goto out_free;
 	b->order = order;
+	bvec_set_page(&b->bvec, virt_to_page(b->data), PAGE_SIZE << order, 0);
 	bio_init(&b->bio, NULL, &b->bvec, 1, 0);
 	return b;
 
@@ -125,7 +126,8 @@ static bool free_list_push(struct hedge *h, struct hedge_bounce *b)
  * @h: the target
  * @bytes: how much it is to hold, at most max_copy_kb
  *
- * Its bio holds nothing, and is initialised when it is aimed at a leg.
+ * Its bio holds nothing, and is initialised when it is aimed at a leg. Its segment
+ * has the pages.
  *
  * Context: any; never sleeps.
  *

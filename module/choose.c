@@ -41,14 +41,15 @@ static u32 weight(const struct hedge_conf *conf, unsigned int leg, bool hedge)
  * chosen by latency and none of them is to be avoided. That is most reads, which
  * are spared the view.
  */
-static u8 choose_plain(struct hedge *h, struct hedge_shard *shard, u32 among)
+static struct hedge_leg *choose_plain(struct hedge *h,
+				      struct hedge_shard *shard, u32 among)
 {
 	unsigned int ties = 1;
 	u64 best_key = U64_MAX;
-	u8 best = 0;
+	struct hedge_leg *best = NULL;
 
 	for (; among; among &= among - 1) {
-		const struct hedge_leg *leg = &h->leg[__ffs(among)];
+		struct hedge_leg *leg = &h->leg[__ffs(among)];
 		u64 present = atomic_read(&leg->inflight) +
 			      READ_ONCE(leg->queued);
 		u64 key = (present + 1) * max(READ_ONCE(leg->service_us), 1U);
@@ -57,38 +58,24 @@ static u8 choose_plain(struct hedge *h, struct hedge_shard *shard, u32 among)
 			continue;
 		ties = key < best_key ? 1 : ties + 1;
 		if (ties == 1 || !hedge_random_below(&shard->random, ties))
-			best = leg->index;
+			best = leg;
 		best_key = key;
 	}
 	return best;
 }
 
-/**
- * hedge_choose_legs - choose legs for copies of a read
- * @h: the target
- * @conf: the settings
- * @shard: the read's home, for its generator and turn
- * @among: bit for each leg that may be taken
- * @copies: how many are wanted, at least 1
- * @hedge: whether they are for a hedge, which has weights of its own
- * @chosen: where the legs are put, the best first
- *
- * Context: any. Caller holds @shard->lock.
- *
- * Return: how many legs were chosen; 0 only if @among is empty.
+/*
+ * Chooses among a view of the legs. Neither this nor the next is inlined: what they
+ * have on the stack would be cleared and guarded for plain reads, too.
  */
-unsigned int hedge_choose_legs(struct hedge *h, const struct hedge_conf *conf,
-			       struct hedge_shard *shard, u32 among,
-			       unsigned int copies, bool hedge, u8 *chosen)
+static noinline_for_stack unsigned int
+choose_viewed(struct hedge *h, const struct hedge_conf *conf,
+	      struct hedge_shard *shard, u32 among, unsigned int copies,
+	      bool hedge, u8 *chosen)
 {
 	struct hedge_view view;
 	unsigned int i;
 
-	if (conf->plain && copies == 1 && !hedge && among &&
-	    !(READ_ONCE(h->stalled) | READ_ONCE(h->sitting))) {
-		chosen[0] = choose_plain(h, shard, among);
-		return 1;
-	}
 	view.nr_legs = h->nr_legs;
 	view.usable = among;
 	view.avoid = READ_ONCE(h->stalled);
@@ -104,19 +91,61 @@ unsigned int hedge_choose_legs(struct hedge *h, const struct hedge_conf *conf,
 	return hedge_choose(&conf->knobs, &view, among, copies, chosen);
 }
 
-/**
- * hedge_leg_has_slot - whether a leg may start a copy now
- * @conf: the settings
- * @leg: the leg
- *
- * Context: any. To be exact, caller holds hedge->wait_lock.
- */
-bool hedge_leg_has_slot(const struct hedge_conf *conf,
-			const struct hedge_leg *leg)
+static noinline_for_stack struct hedge_leg *
+choose_one_viewed(struct hedge *h, const struct hedge_conf *conf,
+		  struct hedge_shard *shard, u32 among, bool hedge)
 {
-	u32 slots = conf->knobs.val[HEDGE_QUEUE_DEPTH];
+	u8 chosen = 0;
 
-	return !slots || atomic_read(&leg->inflight) < slots;
+	choose_viewed(h, conf, shard, among, 1, hedge, &chosen);
+	return &h->leg[chosen];
+}
+
+/**
+ * hedge_choose_leg - choose the leg for one copy of a read
+ * @h: the target
+ * @conf: the settings
+ * @shard: the read's home, for its generator and turn
+ * @among: bit for each leg that may be taken, at least one
+ * @hedge: whether it is for a hedge, which has weights of its own
+ *
+ * Context: any. Caller holds @shard->lock.
+ *
+ * Return: the leg.
+ */
+struct hedge_leg *hedge_choose_leg(struct hedge *h,
+				   const struct hedge_conf *conf,
+				   struct hedge_shard *shard, u32 among,
+				   bool hedge)
+{
+	if (conf->plain && !hedge &&
+	    !(READ_ONCE(h->stalled) | READ_ONCE(h->sitting)))
+		return choose_plain(h, shard, among);
+	return choose_one_viewed(h, conf, shard, among, hedge);
+}
+
+/**
+ * hedge_choose_legs - choose legs for the copies of a new read
+ * @h: the target
+ * @conf: the settings
+ * @shard: the read's home, for its generator and turn
+ * @among: bit for each leg that may be taken, at least one
+ * @copies: how many are wanted, at least 1
+ * @chosen: where the legs are put, the best first
+ *
+ * Context: any. Caller holds @shard->lock.
+ *
+ * Return: how many legs were chosen.
+ */
+unsigned int hedge_choose_legs(struct hedge *h, const struct hedge_conf *conf,
+			       struct hedge_shard *shard, u32 among,
+			       unsigned int copies, u8 *chosen)
+{
+	if (copies > 1)
+		return choose_viewed(h, conf, shard, among, copies, false,
+				     chosen);
+	chosen[0] = hedge_choose_leg(h, conf, shard, among, false)->index;
+	return 1;
 }
 
 /**

@@ -51,16 +51,23 @@ hedge_hrtimer_setup(struct hrtimer *timer,
 
 /*
  * The block cgroup that a bio is charged to, be it by a thread of another one; the
- * bio holds it. A bio without one is charged to its submitter's.
+ * bio holds it. A bio without one is charged to its submitter's. The caller is in
+ * an RCU read section.
  */
 #ifdef CONFIG_BLK_CGROUP
 static inline struct cgroup_subsys_state *hedge_css_get(struct bio *bio)
 {
-	struct cgroup_subsys_state *css = bio_blkcg_css(bio);
+	struct cgroup_subsys_state *css;
 
-	if (!css)
-		return task_get_css(current, io_cgrp_id);
-	css_get(css);
+	if (unlikely(bio->bi_blkg)) {
+		css = bio_blkcg_css(bio);
+		css_get(css);
+		return css;
+	}
+	/* The task may be on its way out of one that is being removed. */
+	do {
+		css = task_css(current, io_cgrp_id);
+	} while (unlikely(!css_tryget(css)));
 	return css;
 }
 

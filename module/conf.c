@@ -51,6 +51,7 @@ static void conf_derive(struct hedge *h, struct hedge_conf *conf)
 			    conf->at_once || conf->probe || conf->rescue_ns;
 	conf->alone = !conf->speculative && !conf->waits && !conf->task &&
 		      conf->knobs.val[HEDGE_BALANCE] != HEDGE_BALANCE_LLW;
+	conf->single = conf->knobs.val[HEDGE_COPIES] == 1 && !conf->waits;
 	for (i = 0; i < h->nr_legs; i++)
 		even &= conf->leg[i].weight == HEDGE_WEIGHT_DEFAULT;
 	conf->plain = even && !conf->knobs.val[HEDGE_CHOICES] &&

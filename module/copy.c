@@ -226,7 +226,7 @@ static void copy_aim(struct hedge_copy *c, bool nowait)
 	bio->bi_vcnt = 1;
 	bio->bi_private = c;
 	bio->bi_end_io = hedge_copy_endio;
-	bvec_set_page(&b->bvec, virt_to_page(b->data), bytes, 0);
+	b->bvec.bv_len = bytes;
 }
 
 /**
@@ -305,6 +305,37 @@ void hedge_copy_submit(struct hedge_copy *c)
 	submit_bio_noacct(bio);
 }
 
+/* A read copy has come back from a leg. */
+static void leg_answered(struct hedge_leg *leg, u64 now)
+{
+	WRITE_ONCE(leg->last_done_ns, now);
+	atomic_dec(&leg->inflight);
+	/*
+	 * Pairs with the barriers in leg_stall() and hedge_wait_count(): the
+	 * caller looks at hedge->waiting next.
+	 */
+	smp_mb__after_atomic();
+	if (unlikely(READ_ONCE(leg->hedge->stalled) & BIT(leg->index)))
+		hedge_leg_unstall(leg);
+}
+
+/*
+ * Records the latency of a read copy. The smoothed service time is written
+ * without a lock: a sample that is lost in a race does not matter.
+ */
+static void leg_took(struct hedge_leg *leg, unsigned int depth,
+		     unsigned int bytes, u64 ns)
+{
+	struct hedge_leg_stats __percpu *stats = leg->stats;
+	enum hedge_size_class size = hedge_size_class(bytes);
+
+	this_cpu_inc(stats->hist[size][hedge_hist_bucket(ns)]);
+	this_cpu_inc(stats->depth[depth].count);
+	this_cpu_add(stats->depth[depth].sum_us, ns >> 10);
+	WRITE_ONCE(leg->service_us,
+		   hedge_service_update(READ_ONCE(leg->service_us), ns));
+}
+
 /**
  * hedge_copy_ended - count the end of a copy on its leg
  * @c: the copy
@@ -321,13 +352,13 @@ u64 hedge_copy_ended(struct hedge_copy *c, blk_status_t status)
 	struct hedge_leg *leg = c->leg;
 	u64 now = ktime_get_ns();
 
-	hedge_leg_answered(leg, now);
+	leg_answered(leg, now);
 	if (c->work_us)
 		hedge_leg_drop_work(c, status ? 0 : now - c->started_ns);
 	if (!status)
-		hedge_leg_took(leg, c->depth, c->probing ? c->read->probe :
-				      c->read->iter.bi_size,
-			       now - c->started_ns);
+		leg_took(leg, c->depth, c->probing ? c->read->probe :
+				c->read->iter.bi_size,
+			 now - c->started_ns);
 	return now;
 }
 

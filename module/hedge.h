@@ -217,7 +217,7 @@ enum hedge_copy_state {
  * @started_ns: when it was handed to the device
  * @out: in shard->out of its leg while started, oldest first
  * @list: in leg->queue (QUEUED) or leg->todo (STARTED)
- * @next_queued: the next in read->queued
+ * @next: in read->queued (QUEUED) or struct hedge_sends (STARTED)
  */
 struct hedge_copy {
 	struct hedge_read *read;
@@ -232,7 +232,7 @@ struct hedge_copy {
 	u64 started_ns;
 	struct list_head out;
 	struct list_head list;
-	struct hedge_copy *next_queued;
+	struct hedge_copy *next;
 };
 
 /**
@@ -436,6 +436,7 @@ struct hedge_leg_conf {
  * @at_once: whether a read may get another copy as soon as it has started
  * @waits: whether arrivals need hedge->wait_lock: legs have slots, or @at_once
  * @alone: whether reads get no other copies, do not wait and are not cut
+ * @single: whether a read is just sent to one leg at arrival
  * @plain: whether the leg of one copy is just that with the least latency key
  */
 struct hedge_conf {
@@ -452,6 +453,7 @@ struct hedge_conf {
 	bool at_once;
 	bool waits;
 	bool alone;
+	bool single;
 	bool plain;
 };
 
@@ -737,6 +739,21 @@ static inline bool hedge_is_first_task(const struct hedge_read *r)
 	return !r->job || r->iter.bi_sector == r->parent->bi_iter.bi_sector;
 }
 
+/**
+ * hedge_leg_has_slot - whether a leg may start a copy now
+ * @conf: the settings
+ * @leg: the leg
+ *
+ * Context: any. To be exact, caller holds hedge->wait_lock.
+ */
+static inline bool hedge_leg_has_slot(const struct hedge_conf *conf,
+				      const struct hedge_leg *leg)
+{
+	u32 slots = conf->knobs.val[HEDGE_QUEUE_DEPTH];
+
+	return !slots || atomic_read(&leg->inflight) < slots;
+}
+
 /* What to call a leg, which may be missing, in messages and in the status. */
 static inline const char *hedge_leg_name(const struct hedge_leg *leg)
 {
@@ -762,11 +779,22 @@ void hedge_conf_learnt(struct hedge *h, const u64 *auto_ns);
 int hedge_conf_set(struct hedge *h, int leg, const char *attribute,
 		   const char *value);
 
-/* Copies that are to be handed to their legs, outside of all locks. */
+/**
+ * struct hedge_sends - copies that are to be handed to their legs, outside of all
+ *                      locks
+ * @first: the first, linked by @next in the order in which they were started
+ * @last: where the next one is put
+ */
 struct hedge_sends {
-	struct hedge_copy *copy[HEDGE_MAX_LEGS];
-	unsigned int nr;
+	struct hedge_copy *first;
+	struct hedge_copy **last;
 };
+
+static inline void hedge_sends_init(struct hedge_sends *sends)
+{
+	sends->first = NULL;
+	sends->last = &sends->first;
+}
 
 /* read.c: the life of a read. */
 void hedge_read_init(struct hedge *h, struct hedge_read *r, struct bio *bio,
@@ -794,11 +822,13 @@ void hedge_copy_put(struct hedge_copy *c);
 void hedge_read_put(struct hedge_read *r);
 
 /* choose.c: which leg, and whether the budget allows it. */
+struct hedge_leg *hedge_choose_leg(struct hedge *h,
+				   const struct hedge_conf *conf,
+				   struct hedge_shard *shard, u32 among,
+				   bool hedge);
 unsigned int hedge_choose_legs(struct hedge *h, const struct hedge_conf *conf,
 			       struct hedge_shard *shard, u32 among,
-			       unsigned int copies, bool hedge, u8 *chosen);
-bool hedge_leg_has_slot(const struct hedge_conf *conf,
-			const struct hedge_leg *leg);
+			       unsigned int copies, u8 *chosen);
 bool hedge_leg_probe_due(struct hedge_leg *leg, const struct hedge_conf *conf,
 			 u64 now);
 u32 hedge_unused_legs(struct hedge *h, const struct hedge_conf *conf,
@@ -884,7 +914,7 @@ void hedge_leg_send(struct hedge_leg *leg, struct hedge_copy *c);
 void hedge_leg_send_bio(struct hedge_leg *leg, struct bio *bio);
 void hedge_leg_check_stalled(struct hedge_shard *shard, u32 legs, u64 now);
 void hedge_leg_alive(struct hedge_leg *leg, u64 now);
-void hedge_leg_answered(struct hedge_leg *leg, u64 now);
+void hedge_leg_unstall(struct hedge_leg *leg);
 void hedge_leg_targets_lock(void);
 void hedge_leg_targets_unlock(void);
 struct hedge *hedge_leg_predecessor(struct hedge *h);
@@ -894,8 +924,6 @@ void hedge_leg_sit(struct hedge *h, unsigned long sitting);
 void hedge_leg_register(struct hedge *h, bool there);
 bool hedge_leg_label_clashes(struct hedge *h);
 bool hedge_leg_had_no_label(const struct hedge_leg *leg);
-void hedge_leg_took(struct hedge_leg *leg, unsigned int depth,
-		    unsigned int bytes, u64 ns);
 void hedge_leg_changed(struct hedge_leg *leg);
 void hedge_leg_health(struct hedge_leg *leg, enum hedge_health why);
 const char *hedge_leg_state(const struct hedge_leg *leg);
@@ -940,7 +968,8 @@ void hedge_sync_exit(struct hedge *h);
 int hedge_sync_inherit(struct hedge *h);
 bool hedge_sync_shares_leg(const struct hedge *h, const struct hedge *old);
 void hedge_sync_start(struct hedge *h);
-u32 hedge_sync_usable(struct hedge *h, sector_t sector);
+u32 hedge_sync_usable_in(struct hedge *h, sector_t sector, unsigned long usable,
+			 unsigned long partial);
 u32 hedge_sync_targets(struct hedge *h, region_t first, region_t nr);
 bool hedge_sync_out(struct hedge_leg *leg, enum hedge_health why);
 void hedge_sync_opened(struct hedge *h, region_t region);
@@ -952,6 +981,46 @@ void hedge_sync_complete(struct hedge *h);
 int hedge_sync_record(struct hedge *h);
 int hedge_sync_request(struct hedge *h, unsigned int leg, bool fail);
 void hedge_sync_requests(struct hedge *h);
+
+/*
+ * The live legs and which of them are partial, as they were at one moment: a leg
+ * that is on its way out of both, or into both, must not be taken for a full one.
+ */
+static inline unsigned long hedge_live_and_partial(const struct hedge *h,
+						   unsigned long *partial)
+{
+	unsigned long live;
+
+	do {
+		*partial = READ_ONCE(h->partial);
+		/* Pairs with the barrier in hedge_sync_out(). */
+		smp_rmb();
+		live = READ_ONCE(h->live);
+		/* Pairs with those in reinstate() and hedge_sync_diverged(). */
+		smp_rmb();
+	} while (unlikely(*partial != READ_ONCE(h->partial)));
+	return live;
+}
+
+/**
+ * hedge_sync_usable - legs that may serve a read
+ * @h: the target
+ * @sector: where it begins, as map got it
+ *
+ * While no leg is partial no region is looked up.
+ *
+ * Context: any.
+ *
+ * Return: bit for each leg; never empty.
+ */
+static inline u32 hedge_sync_usable(struct hedge *h, sector_t sector)
+{
+	unsigned long partial, usable = hedge_live_and_partial(h, &partial);
+
+	if (likely(!partial))
+		return usable;
+	return hedge_sync_usable_in(h, sector, usable, partial);
+}
 
 /* label.c: what each leg says about the set that it belongs to. */
 int hedge_label_enable(struct hedge *h, const char *uuid);

@@ -143,7 +143,7 @@ static void leg_stall(struct hedge_leg *leg, u64 rescue_ns, u64 now)
 	stalled = !(h->stalled & BIT(leg->index));
 	if (stalled) {
 		WRITE_ONCE(h->stalled, h->stalled | BIT(leg->index));
-		/* Pairs with the barrier in hedge_leg_answered(). */
+		/* Pairs with the barrier in leg_answered(). */
 		smp_mb();
 		if (READ_ONCE(leg->last_done_ns) + rescue_ns > now ||
 		    !atomic_read(&leg->inflight)) {
@@ -195,7 +195,13 @@ void hedge_leg_check_stalled(struct hedge_shard *shard, u32 legs, u64 now)
 	}
 }
 
-static void leg_unstall(struct hedge_leg *leg)
+/**
+ * hedge_leg_unstall - a leg that was stalled has answered
+ * @leg: the leg
+ *
+ * Context: any.
+ */
+void hedge_leg_unstall(struct hedge_leg *leg)
 {
 	struct hedge *h = leg->hedge;
 	unsigned long flags;
@@ -222,27 +228,7 @@ void hedge_leg_alive(struct hedge_leg *leg, u64 now)
 	/* Pairs with the barrier in leg_stall(). */
 	smp_mb();
 	if (unlikely(READ_ONCE(leg->hedge->stalled) & BIT(leg->index)))
-		leg_unstall(leg);
-}
-
-/**
- * hedge_leg_answered - a read copy has come back from a leg
- * @leg: the leg
- * @now: the time in nanoseconds
- *
- * Context: any.
- */
-void hedge_leg_answered(struct hedge_leg *leg, u64 now)
-{
-	WRITE_ONCE(leg->last_done_ns, now);
-	atomic_dec(&leg->inflight);
-	/*
-	 * Pairs with the barrier in leg_stall(), and orders the count before
-	 * the caller's look at hedge->waiting.
-	 */
-	smp_mb__after_atomic();
-	if (unlikely(READ_ONCE(leg->hedge->stalled) & BIT(leg->index)))
-		leg_unstall(leg);
+		hedge_leg_unstall(leg);
 }
 
 /**
@@ -307,30 +293,6 @@ void hedge_leg_sit(struct hedge *h, unsigned long sitting)
 		hedge_leg_changed(&h->leg[i]);
 	if (changed && READ_ONCE(h->waiting))
 		hedge_wait_dispatch(h);
-}
-
-/**
- * hedge_leg_took - record the latency of a read copy
- * @leg: the leg
- * @depth: index of the copies in flight at its start
- * @bytes: size of the read
- * @ns: from start to completion, in nanoseconds
- *
- * The smoothed service time is written without a lock: a sample that is lost in
- * a race does not matter.
- *
- * Context: any.
- */
-void hedge_leg_took(struct hedge_leg *leg, unsigned int depth,
-		    unsigned int bytes, u64 ns)
-{
-	enum hedge_size_class size = hedge_size_class(bytes);
-
-	this_cpu_inc(leg->stats->hist[size][hedge_hist_bucket(ns)]);
-	this_cpu_inc(leg->stats->depth[depth].count);
-	this_cpu_add(leg->stats->depth[depth].sum_us, ns >> 10);
-	WRITE_ONCE(leg->service_us,
-		   hedge_service_update(READ_ONCE(leg->service_us), ns));
 }
 
 /**

@@ -123,6 +123,13 @@ static struct hedge_read *read_new(struct hedge *h,
 	return in_parent;
 }
 
+static void send_add(struct hedge_sends *send, struct hedge_copy *c)
+{
+	c->next = NULL;
+	*send->last = c;
+	send->last = &c->next;
+}
+
 /*
  * Starts or queues a copy of a read on a leg. What is started is added to @send.
  * Caller holds the home's lock and, where legs have slots, hedge->wait_lock.
@@ -145,7 +152,7 @@ static void arrive_on(struct hedge_read *r, struct hedge_leg *leg,
 		return;
 	}
 	hedge_copy_aim(c);
-	send->copy[send->nr++] = c;
+	send_add(send, c);
 }
 
 /*
@@ -183,10 +190,11 @@ static unsigned int keep_idle(struct hedge_read *r,
 
 /*
  * Sends a new read on its way. Caller holds the home's lock and, where legs have
- * slots, hedge->wait_lock.
+ * slots, hedge->wait_lock. Not inlined: most reads are single, and need no array.
  */
-static void arrive(struct hedge_read *r, const struct hedge_conf *conf,
-		   struct hedge_sends *send)
+static noinline_for_stack void arrive(struct hedge_read *r,
+				      const struct hedge_conf *conf,
+				      struct hedge_sends *send)
 {
 	struct hedge *h = r->hedge;
 	bool shared = conf->knobs.val[HEDGE_QUEUE_DEPTH] &&
@@ -215,7 +223,7 @@ static void arrive(struct hedge_read *r, const struct hedge_conf *conf,
 				  (hedge_serving_legs(h, conf, r->usable, false)));
 	}
 	nr = among ? hedge_choose_legs(h, conf, r->shard, among, r->wanted,
-				       false, chosen) : 0;
+				       chosen) : 0;
 	if (r->wanted > 1 && conf->knobs.val[HEDGE_COPIES_TO] == HEDGE_IDLE) {
 		if (nr > 1)
 			nr = keep_idle(r, conf, chosen, nr);
@@ -232,7 +240,7 @@ static void arrive(struct hedge_read *r, const struct hedge_conf *conf,
 		hedge_wait_cancel(r);
 	else if (shared && r->starts < r->wanted && !r->queued)
 		hedge_order_add(r, conf);
-	if (shunned && !r->direct && send->nr)
+	if (shunned && !r->direct && send->first)
 		probe_shunned(r, conf, shunned & ~r->on, send);
 	if (conf->at_once && r->starts)
 		hedge_wait_at_once(r, conf);
@@ -240,27 +248,50 @@ static void arrive(struct hedge_read *r, const struct hedge_conf *conf,
 		hedge_wait_clock(r, conf);
 }
 
-/* Sends a new read on its way, under the lock of its home. */
+/*
+ * The same for a read that gets just one copy at arrival, where no leg has slots
+ * and none that may serve it is to be avoided: it need not wait, nor is a leg to
+ * be probed with it.
+ */
+static void arrive_single(struct hedge_read *r, const struct hedge_conf *conf,
+			  struct hedge_sends *send)
+{
+	struct hedge_leg *leg = hedge_choose_leg(r->hedge, conf, r->shard,
+						 r->usable, false);
+	struct hedge_copy *c = &r->first;
+
+	c->probing = r->probe;
+	hedge_copy_start(c, leg, conf, r->arrival_ns);
+	hedge_copy_aim(c);
+	send_add(send, c);
+}
+
+/*
+ * Numbers a new read, lets it fill the budget and sends it on its way. Caller
+ * holds the home's lock and, where conf->waits, hedge->wait_lock. Returns whether
+ * the parent itself is the one copy, and map is to hand it on.
+ */
 static bool arrive_home(struct hedge_read *r, const struct hedge_conf *conf,
 			bool copyable, struct hedge_sends *send)
 {
-	struct hedge_shard *shard = r->shard;
-	unsigned long flags;
-	bool remapped;
+	struct hedge *h = r->hedge;
 
-	spin_lock_irqsave(&shard->lock, flags);
-	r->id = shard->next_id++;
+	r->id = r->shard->next_id++;
 	if (copyable)
-		hedge_budget_earn(shard, conf);
+		hedge_budget_earn(r->shard, conf);
 	trace_hedge_read(r->id, r->iter.bi_sector, r->iter.bi_size,
 			 r->arrival_ns, r->direct);
-	arrive(r, conf, send);
+	if (conf->single && !((READ_ONCE(h->stalled) | READ_ONCE(h->sitting)) &
+			      r->usable))
+		arrive_single(r, conf, send);
+	else
+		arrive(r, conf, send);
+	if (likely(!r->direct))
+		return false;
 	/* A direct read that waits may be gone once the lock is released. */
-	remapped = r->direct && send->nr;
-	if (r->direct && !send->nr)
+	if (!send->first)
 		r->css = hedge_css_get(r->parent);
-	spin_unlock_irqrestore(&shard->lock, flags);
-	return remapped;
+	return send->first;
 }
 
 /*
@@ -275,8 +306,6 @@ static void alone_start(struct hedge *h, const struct hedge_conf *conf,
 	struct hedge_shard *shard = raw_cpu_ptr(h->shards);
 	struct hedge_copy *c = &r->first;
 	struct hedge_leg *leg;
-	unsigned long flags;
-	u8 chosen = 0;
 
 	r->hedge = h;
 	r->shard = shard;
@@ -293,22 +322,25 @@ static void alone_start(struct hedge *h, const struct hedge_conf *conf,
 	c->probing = false;
 	c->work_us = 0;
 
-	spin_lock_irqsave(&shard->lock, flags);
+	spin_lock_irq(&shard->lock);
 	r->id = shard->next_id++;
-	hedge_choose_legs(h, conf, shard, r->usable, 1, false, &chosen);
-	leg = &h->leg[chosen];
+	leg = hedge_choose_leg(h, conf, shard, r->usable, false);
 	c->leg = leg;
-	r->out = BIT(chosen);
-	list_add_tail(&c->out, &shard->out[chosen]);
-	spin_unlock_irqrestore(&shard->lock, flags);
+	r->out = BIT(leg->index);
+	list_add_tail(&c->out, &shard->out[leg->index]);
+	spin_unlock_irq(&shard->lock);
 
 	c->depth = hedge_depth_index(atomic_inc_return(&leg->inflight));
 	hedge_count(h, HEDGE_COPIES_STARTED);
 	this_cpu_inc(leg->stats->reads);
 	trace_hedge_read(r->id, r->iter.bi_sector, r->iter.bi_size, now, true);
-	trace_hedge_start(r->id, chosen, r->iter.bi_sector, r->iter.bi_size, 0,
-			  HEDGE_ARRIVAL);
-	bio_set_dev(bio, leg->dev->bdev);
+	trace_hedge_start(r->id, leg->index, r->iter.bi_sector, r->iter.bi_size,
+			  0, HEDGE_ARRIVAL);
+	/* A fresh clone: it has no flags of another device to be cleared. */
+	if (HEDGE_DM_CHARGES)
+		bio->bi_bdev = leg->dev->bdev;
+	else
+		bio_set_dev(bio, leg->dev->bdev);
 	bio->bi_iter.bi_sector = leg->offset +
 				 dm_target_offset(h->ti, bio->bi_iter.bi_sector);
 }
@@ -369,22 +401,28 @@ static bool alone_end(struct hedge *h, struct hedge_read *r, struct bio *bio,
  *
  * After this the read may be gone, but for what is to be submitted.
  *
- * Context: any, inside an RCU read section.
+ * Context: process, in map, inside an RCU read section; interrupts are on.
  *
  * Return: whether the parent itself is the one copy, and map is to hand it on.
  */
 bool hedge_read_arrive(struct hedge_read *r, const struct hedge_conf *conf,
 		       bool copyable, struct hedge_sends *sends)
 {
+	struct hedge_shard *shard = r->shard;
 	struct hedge *h = r->hedge;
-	unsigned long flags;
 	bool remapped;
 
-	if (!conf->waits)
-		return arrive_home(r, conf, copyable, sends);
-	spin_lock_irqsave(&h->wait_lock, flags);
+	if (likely(!conf->waits)) {
+		spin_lock_irq(&shard->lock);
+		remapped = arrive_home(r, conf, copyable, sends);
+		spin_unlock_irq(&shard->lock);
+		return remapped;
+	}
+	spin_lock_irq(&h->wait_lock);
+	spin_lock(&shard->lock);
 	remapped = arrive_home(r, conf, copyable, sends);
-	spin_unlock_irqrestore(&h->wait_lock, flags);
+	spin_unlock(&shard->lock);
+	spin_unlock_irq(&h->wait_lock);
 	return remapped;
 }
 
@@ -396,10 +434,12 @@ bool hedge_read_arrive(struct hedge_read *r, const struct hedge_conf *conf,
  */
 void hedge_read_submit(struct hedge_sends *sends)
 {
-	unsigned int i;
+	struct hedge_copy *c, *next;
 
-	for (i = 0; i < sends->nr; i++)
-		hedge_copy_submit_new(sends->copy[i]);
+	for (c = sends->first; c; c = next) {
+		next = c->next;
+		hedge_copy_submit_new(c);
+	}
 }
 
 /**
@@ -425,7 +465,7 @@ int hedge_read_map(struct hedge *h, struct bio *bio)
 	conf = rcu_dereference(h->conf);
 	if (unlikely(conf->task && bio->bi_iter.bi_size > conf->task))
 		tasks = hedge_task_cut(h, conf, bio, now);
-	sends.nr = 0;
+	hedge_sends_init(&sends);
 	if (likely(!tasks)) {
 		hedge_count(h, HEDGE_READS);
 		if (conf->alone && !READ_ONCE(h->partial)) {
@@ -538,8 +578,8 @@ static enum outcome retry(struct hedge_copy *c)
 	const struct hedge_conf *conf = rcu_dereference(h->conf);
 	enum outcome outcome = RETRY;
 	u64 now = ktime_get_ns();
+	struct hedge_leg *leg;
 	unsigned long flags;
-	u8 chosen = 0;
 	u32 among;
 
 	spin_lock_irqsave(&h->wait_lock, flags);
@@ -550,14 +590,14 @@ static enum outcome retry(struct hedge_copy *c)
 	if (r->done || r->out || r->queued) {
 		outcome = LOST;
 	} else if (among) {
-		hedge_choose_legs(h, conf, r->shard, among, 1, false, &chosen);
-		trace_hedge_reissue(r->id, chosen, r->iter.bi_sector,
+		leg = hedge_choose_leg(h, conf, r->shard, among, false);
+		trace_hedge_reissue(r->id, leg->index, r->iter.bi_sector,
 				    r->iter.bi_size, now - r->arrival_ns);
 		/* It is no hedge any more, and with none out needs no budget. */
 		c->kind = HEDGE_ARRIVAL;
 		c->probing = false;
 		c->probed = false;
-		hedge_wait_place(c, &h->leg[chosen], conf, now);
+		hedge_wait_place(c, leg, conf, now);
 	} else {
 		mark_done(r);
 		outcome = WON;

@@ -91,45 +91,23 @@ static void tell_log(struct hedge *h, region_t region)
 		type->set_region_sync(h->log, region, is);
 }
 
-/*
- * The live legs and which of them are partial, as they were at one moment: a leg
- * that is on its way out of both, or into both, must not be taken for a full one.
- */
-static unsigned long live_and_partial(const struct hedge *h,
-				      unsigned long *partial)
-{
-	unsigned long live;
-
-	do {
-		*partial = READ_ONCE(h->partial);
-		/* Pairs with the barrier in hedge_sync_out(). */
-		smp_rmb();
-		live = READ_ONCE(h->live);
-		/* Pairs with those in reinstate() and hedge_sync_diverged(). */
-		smp_rmb();
-	} while (unlikely(*partial != READ_ONCE(h->partial)));
-	return live;
-}
-
 /**
- * hedge_sync_usable - legs that may serve a read
+ * hedge_sync_usable_in - legs that may serve a read while some are partial
  * @h: the target
  * @sector: where it begins, as map got it
- *
- * While no leg is partial no region is looked up.
+ * @usable: the live legs
+ * @partial: which of them are partial
  *
  * Context: any.
  *
  * Return: bit for each leg; never empty.
  */
-u32 hedge_sync_usable(struct hedge *h, sector_t sector)
+u32 hedge_sync_usable_in(struct hedge *h, sector_t sector, unsigned long usable,
+			 unsigned long partial)
 {
-	unsigned long partial, usable = live_and_partial(h, &partial);
 	region_t region;
 	unsigned int i;
 
-	if (likely(!partial))
-		return usable;
 	/* Pairs with the barrier in hedge_sync_diverged(). */
 	smp_rmb();
 	region = dm_target_offset(h->ti, sector) >> h->region_shift;
@@ -155,7 +133,7 @@ u32 hedge_sync_usable(struct hedge *h, sector_t sector)
  */
 u32 hedge_sync_targets(struct hedge *h, region_t first, region_t nr)
 {
-	unsigned long partial, targets = live_and_partial(h, &partial);
+	unsigned long partial, targets = hedge_live_and_partial(h, &partial);
 	unsigned int i;
 
 	if (likely(!partial) || nr != 1)
@@ -193,7 +171,7 @@ bool hedge_sync_out(struct hedge_leg *leg, enum hedge_health why)
 	spin_lock_irq(&h->wait_lock);
 	WRITE_ONCE(h->live, h->live & ~BIT(leg->index));
 	spin_unlock_irq(&h->wait_lock);
-	/* Who sees it live sees it partial: live_and_partial(). */
+	/* Who sees it live sees it partial: hedge_live_and_partial(). */
 	smp_wmb();
 	WRITE_ONCE(h->partial, h->partial & ~BIT(leg->index));
 	choose_default(h);
@@ -253,7 +231,7 @@ void hedge_sync_diverged(struct hedge *h, region_t first, region_t nr)
 		tell_log(h, region);
 		cond_resched();
 	}
-	/* Pairs with the barrier in hedge_sync_usable(). */
+	/* Pairs with the barrier in hedge_sync_usable_in(). */
 	smp_wmb();
 	WRITE_ONCE(h->partial, h->live & ~BIT(h->default_leg));
 	hedge_recover_again(h);

@@ -101,8 +101,9 @@ void hedge_task_send(struct hedge *h, struct hedge_bounce *tasks)
 	struct hedge_bounce *next;
 
 	for (; tasks; tasks = next) {
-		struct hedge_sends sends = { .nr = 0 };
+		struct hedge_sends sends;
 
+		hedge_sends_init(&sends);
 		next = tasks->next;
 		hedge_count(h, HEDGE_READS);
 		rcu_read_lock();

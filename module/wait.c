@@ -38,7 +38,7 @@
 void hedge_wait_count(struct hedge *h, int n)
 {
 	WRITE_ONCE(h->waiting, h->waiting + n);
-	/* Pairs with the barrier in hedge_leg_answered(). */
+	/* Pairs with the barrier in leg_answered(). */
 	smp_mb();
 }
 
@@ -60,7 +60,7 @@ void hedge_wait_enqueue(struct hedge_copy *c, struct hedge_leg *leg,
 
 	c->leg = leg;
 	c->state = HEDGE_COPY_QUEUED;
-	c->next_queued = r->queued;
+	c->next = r->queued;
 	r->queued = c;
 	r->on |= BIT(leg->index);
 	if (c->kind == HEDGE_RESCUE || (r->starts && !r->out) ||
@@ -79,8 +79,8 @@ static void dequeue(struct hedge_copy *c)
 	struct hedge_copy **p = &r->queued;
 
 	while (*p != c)
-		p = &(*p)->next_queued;
-	*p = c->next_queued;
+		p = &(*p)->next;
+	*p = c->next;
 	list_del(&c->list);
 	c->leg->queued--;
 	if (c->work_us)
@@ -279,16 +279,15 @@ static void evacuate(struct hedge_leg *leg, const struct hedge_conf *conf,
 
 	list_for_each_entry_safe(c, next, &leg->queue, list) {
 		struct hedge_read *r = c->read;
+		struct hedge_leg *to;
 		u32 among;
-		u8 chosen;
 
 		spin_lock(&r->shard->lock);
 		among = usable_now(r) & ~r->on & others;
 		if (among && !r->done) {
 			r->refs++;
-			hedge_choose_legs(h, conf, r->shard, among, 1, false,
-					  &chosen);
-			if (!move(c, &h->leg[chosen], conf, now))
+			to = hedge_choose_leg(h, conf, r->shard, among, false);
+			if (!move(c, to, conf, now))
 				drop_unpaid(c, conf);
 			r->refs--;
 		}
@@ -355,18 +354,16 @@ static void serve_first(struct hedge_leg *leg, const struct hedge_conf *conf,
 static void start_task(struct hedge_read *r, u32 among,
 		       const struct hedge_conf *conf, u64 now)
 {
-	struct hedge *h = r->hedge;
-	struct hedge_copy *c;
-	u8 chosen;
+	struct hedge_leg *leg = hedge_choose_leg(r->hedge, conf, r->shard,
+						 among, false);
+	struct hedge_copy *c = hedge_copy_new(r, HEDGE_ARRIVAL);
 
-	hedge_choose_legs(h, conf, r->shard, among, 1, false, &chosen);
-	c = hedge_copy_new(r, HEDGE_ARRIVAL);
 	if (!c || r->starts + 1 >= r->wanted ||
 	    conf->knobs.val[HEDGE_CANCEL] == HEDGE_CANCEL_START)
 		hedge_order_remove(r);
 	if (!c)
 		return;
-	if (!hedge_wait_place(c, &h->leg[chosen], conf, now)) {
+	if (!hedge_wait_place(c, leg, conf, now)) {
 		hedge_wait_starved(r);
 		hedge_order_remove(r);
 		hedge_copy_discard(c);
@@ -454,8 +451,8 @@ static enum hedge_result hedge(struct hedge_read *r,
 {
 	struct hedge *h = r->hedge;
 	u32 among = usable_now(r) & ~r->on;
+	struct hedge_leg *leg;
 	struct hedge_copy *c;
-	u8 chosen;
 
 	if (!among || r->hedges >= conf->knobs.val[HEDGE_MAX_HEDGES] ||
 	    conf->knobs.val[HEDGE_REPLICATE] == HEDGE_NR)
@@ -469,12 +466,12 @@ static enum hedge_result hedge(struct hedge_read *r,
 		hedge_wait_starved(r);
 		return NO_TOKEN;
 	}
-	hedge_choose_legs(h, conf, r->shard, among, 1, true, &chosen);
+	leg = hedge_choose_leg(h, conf, r->shard, among, true);
 	r->hedges++;
 	if (moves(r, conf)) {
 		c = r->queued;
-		if (move(c, &h->leg[chosen], conf, now))
-			moved_clock(r, c->leg, conf, now);
+		if (move(c, leg, conf, now))
+			moved_clock(r, leg, conf, now);
 		else
 			drop_unpaid(c, conf);
 		return HEDGED;
@@ -482,9 +479,9 @@ static enum hedge_result hedge(struct hedge_read *r,
 	c = hedge_copy_new(r, HEDGE_HEDGE);
 	if (!c)
 		return NEVER;
-	trace_hedge_reissue(r->id, chosen, r->iter.bi_sector, r->iter.bi_size,
-			    now - r->arrival_ns);
-	if (hedge_wait_place(c, &h->leg[chosen], conf, now))
+	trace_hedge_reissue(r->id, leg->index, r->iter.bi_sector,
+			    r->iter.bi_size, now - r->arrival_ns);
+	if (hedge_wait_place(c, leg, conf, now))
 		return HEDGED;
 	r->hedges--;
 	hedge_copy_discard(c);
@@ -615,18 +612,18 @@ static bool rescue(struct hedge_read *r, const struct hedge_conf *conf, u64 now)
 {
 	struct hedge *h = r->hedge;
 	u32 among = usable_now(r) & ~r->on & ~shunned(h);
+	struct hedge_leg *leg;
 	struct hedge_copy *c;
-	u8 chosen;
 
 	if (!among)
 		return false;
 	c = hedge_copy_new(r, HEDGE_RESCUE);
 	if (!c)
 		return false;
-	hedge_choose_legs(h, conf, r->shard, among, 1, true, &chosen);
-	trace_hedge_reissue(r->id, chosen, r->iter.bi_sector, r->iter.bi_size,
-			    now - r->arrival_ns);
-	return hedge_wait_place(c, &h->leg[chosen], conf, now);
+	leg = hedge_choose_leg(h, conf, r->shard, among, true);
+	trace_hedge_reissue(r->id, leg->index, r->iter.bi_sector,
+			    r->iter.bi_size, now - r->arrival_ns);
+	return hedge_wait_place(c, leg, conf, now);
 }
 
 /* When the legs of a read are to be looked at next. Caller holds its lock. */
