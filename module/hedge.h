@@ -552,6 +552,8 @@ struct hedge_check {
  * @open: bit for each region that is not clean (region worker only)
  * @nosync: the log's argument: whatever it says, all is in sync
  * @known: what the legs hold is known, for a later table too
+ * @lost: a flush has failed on the last full leg since the last sweep
+ * @untold: that happened, and no flush by the user has failed for it yet
  * @ran: whether it was ever resumed, and all targets of its table with it
  * @log_failed: the log could not be written
  * @handle_errors: the feature of that name
@@ -632,6 +634,8 @@ struct hedge {
 	bool nosync;
 	bool known;
 	bool ran;
+	bool lost;
+	bool untold;
 	bool log_failed;
 	bool handle_errors;
 	bool keep_log;

@@ -52,6 +52,7 @@
  * @unstamped: the log's device cannot be given a stamp
  * @verdict: what was found when they were read
  * @found: the label that each leg has now
+ * @seen: the rounds that legs had when it was settled what they hold
  * @stamp: room for the log's stamp
  * @slots: room for the label of each leg, as it is read or written
  */
@@ -66,6 +67,7 @@ struct hedge_labels {
 	bool unstamped;
 	struct hedge_label_verdict verdict;
 	struct hedge_label_found found[HEDGE_MAX_LEGS];
+	struct hedge_label_round seen[HEDGE_MAX_LEGS];
 	void *stamp;
 	void *slots[HEDGE_MAX_LEGS];
 };
@@ -156,6 +158,8 @@ static int write_label(struct hedge_leg *leg, struct hedge_label *label)
 		r = hedge_leg_io_end(leg);
 	}
 	if (r) {
+		if (r == -ECANCELED)
+			return r;
 		DMERR_LIMIT("%s: the label of leg %u (%s) cannot be written: error %d",
 			    name(leg->hedge), leg->index, leg->dev->name, r);
 		return r;
@@ -163,6 +167,7 @@ static int write_label(struct hedge_leg *leg, struct hedge_label *label)
 	found->state = HEDGE_LABEL_VALID;
 	found->slot = slot;
 	found->label = *label;
+	l->seen[leg->index] = label->round;
 	return 0;
 }
 
@@ -611,15 +616,23 @@ static const char *why_out(const struct hedge_label_found *found)
 	}
 }
 
+static void note_seen(struct hedge_labels *l)
+{
+	unsigned int i;
+
+	for (i = 0; i < HEDGE_MAX_LEGS; i++)
+		l->seen[i] = l->found[i].label.round;
+}
+
 /*
  * What was taken over from an old table may be from a while ago: this table was resumed
  * in vain, and somebody else may have used the legs since then. Returns whether a leg
  * that is in was written to.
  */
-static bool others_went_on(const struct hedge *h,
-			   const struct hedge_label_round *were)
+static bool others_went_on(const struct hedge *h)
 {
 	const struct hedge_labels *l = h->labels;
+	const struct hedge_label_round *were = l->seen;
 	unsigned int i;
 
 	for (i = 0; i < h->nr_legs; i++)
@@ -630,11 +643,11 @@ static bool others_went_on(const struct hedge *h,
 }
 
 /* Legs that are not in and not as they were. */
-static unsigned long strange(struct hedge *h,
-			     const struct hedge_label_round *were)
+static unsigned long strange(struct hedge *h)
 {
 	struct hedge_labels *l = h->labels;
-	unsigned long legs = full_legs(h) & ~l->verdict.in;
+	const struct hedge_label_round *were = l->seen;
+	unsigned long legs = h->live & ~(l->verdict.in | l->verdict.partial);
 	unsigned int i;
 
 	for (i = 0; i < h->nr_legs; i++) {
@@ -744,15 +757,12 @@ static void judge(struct hedge *h)
  */
 int hedge_label_load(struct hedge *h)
 {
-	struct hedge_label_round were[HEDGE_MAX_LEGS];
 	struct hedge_labels *l = h->labels;
 	unsigned long late;
-	unsigned int noio, i;
+	unsigned int noio;
 
 	if (!l)
 		return 0;
-	for (i = 0; i < h->nr_legs; i++)
-		were[i] = l->found[i].label.round;
 	noio = memalloc_noio_save();
 	late = read_labels(h, 0);
 	l->log_stamp = read_stamp(h);
@@ -766,11 +776,14 @@ int hedge_label_load(struct hedge *h)
 		judge(h);
 	}
 	memalloc_noio_restore(noio);
+	/* What an old table knows is taken over even if the set is refused. */
+	if (!h->known)
+		note_seen(l);
 	if (l->verdict.fault) {
 		report_fault(h);
 		return -EINVAL;
 	}
-	if (h->known && others_went_on(h, were)) {
+	if (h->known && others_went_on(h)) {
 		hedge_sync_forget(h);
 		/* Nor is it known whether it was this log that they used. */
 		l->log_stamp = 0;
@@ -778,13 +791,14 @@ int hedge_label_load(struct hedge *h)
 	}
 	/* Else what is known comes from the old table that goes only now. */
 	if (h->known) {
-		hedge_sync_distrust(h, strange(h, were));
+		hedge_sync_distrust(h, strange(h));
 		if (!full_legs(h)) {
 			DMERR("%s: others used the legs meanwhile: load the table anew",
 			      name(h));
 			return -EINVAL;
 		}
 	}
+	note_seen(l);
 	l->session = get_random_u64();
 	take_over(h);
 	return 0;

@@ -5,7 +5,7 @@
  * A leg that hangs must not hold up the region worker, which is to take it out when
  * its administrator says so. Each leg has therefore room for one I/O, which the leg's
  * worker submits and which its waiter may leave behind: a read when patience is at an
- * end, a write or a flush when the leg is to be taken out. What was left behind belongs
+ * end, a write or a flush when the leg is to be taken out and can be. What was left behind belongs
  * to the leg until it ends; the next write or flush there waits for it first.
  *
  * All functions but the completion are called by one at a time: the region worker, or
@@ -93,15 +93,19 @@ bool hedge_leg_io_wait(struct hedge_leg *leg, unsigned long patience)
 	return !hedge_leg_io_late(leg);
 }
 
-static bool is_to_fail(const struct hedge_leg *leg)
+/* One that must stay after all, as the last that holds everything, is waited for. */
+static bool is_to_go(const struct hedge_leg *leg)
 {
-	return READ_ONCE(leg->hedge->to_fail) & BIT(leg->index);
+	const struct hedge *h = leg->hedge;
+
+	return READ_ONCE(h->to_fail) & BIT(leg->index) &&
+	       h->live & ~h->partial & ~BIT(leg->index);
 }
 
 static bool wait_unless_failed(struct hedge_leg *leg)
 {
 	wait_event_idle(leg->hedge->drained,
-			!hedge_leg_io_late(leg) || is_to_fail(leg));
+			!hedge_leg_io_late(leg) || is_to_go(leg));
 	return !hedge_leg_io_late(leg);
 }
 

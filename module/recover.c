@@ -42,15 +42,28 @@ struct repair {
 	unsigned long legs;
 };
 
+/*
+ * The worker may set to it at once. It cannot come to rest before it was kicked: rest()
+ * takes the lock, and a kick that came later could come after its last run.
+ */
+static void tell_copied(struct hedge *h)
+{
+	unsigned long flags;
+
+	spin_lock_irqsave(&h->region_lock, flags);
+	/* After what the worker then reads, which it does without the lock. */
+	smp_store_release(&h->recover.state, HEDGE_RECOVER_COPIED);
+	hedge_region_kick(h);
+	spin_unlock_irqrestore(&h->region_lock, flags);
+}
+
 static void copied(int read_error, unsigned long write_error, void *context)
 {
 	struct hedge *h = context;
 
 	h->recover.read_error = read_error;
 	h->recover.write_error = write_error;
-	/* The worker may set to it at once. */
-	smp_store_release(&h->recover.state, HEDGE_RECOVER_COPIED);
-	hedge_region_kick(h);
+	tell_copied(h);
 }
 
 static void copy(struct hedge *h)
@@ -414,9 +427,7 @@ void hedge_recover_borrow(struct hedge *h, region_t region)
 void hedge_recover_return(struct hedge *h, unsigned long failed)
 {
 	h->recover.write_error = failed;
-	/* The worker may set to it at once. */
-	smp_store_release(&h->recover.state, HEDGE_RECOVER_COPIED);
-	hedge_region_kick(h);
+	tell_copied(h);
 }
 
 /**

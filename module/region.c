@@ -175,8 +175,8 @@ static int flush_log(struct hedge *h)
  * @h: the target
  *
  * A leg that cannot be flushed goes out, or if it is the last that holds everything
- * all others are copied from it again; one that hangs until it is taken out is not waited
- * for any longer.
+ * all others are copied from it again, and the next flush by the user fails; one that
+ * hangs until it is taken out is not waited for any longer.
  *
  * Context: the region worker. May sleep.
  *
@@ -207,8 +207,11 @@ int hedge_region_flush_legs(struct hedge *h)
 		    !hedge_sync_out(&h->leg[i], HEDGE_FLUSH_FAILED))
 			stays = true;
 	}
-	if (stays)
+	if (stays) {
+		h->lost = true;
+		WRITE_ONCE(h->untold, true);
 		hedge_sync_unflushed(h);
+	}
 	return error;
 }
 
@@ -484,6 +487,7 @@ static void region_work(struct work_struct *work)
 			hedge_write_ended(h, bio);
 		hedge_sync_record(h);
 		if (xchg(&h->sweep_due, false)) {
+			h->lost = false;
 			sweep(h, false);
 			hedge_sync_complete(h);
 			hedge_recover_again(h);

@@ -295,7 +295,8 @@ void hedge_sync_complete(struct hedge *h)
 	for_each_set_bit(i, &h->partial, h->nr_legs)
 		if (!h->leg[i].nr_missed)
 			whole |= BIT(i);
-	if (!whole || hedge_region_flush_legs(h))
+	/* Not at once after a flush that failed, or a bad leg is copied for ever. */
+	if (!whole || h->lost || hedge_region_flush_legs(h))
 		return;
 	/* After a flush that failed another may succeed, and mean nothing. */
 	if (READ_ONCE(h->unflushed) & h->live)
@@ -397,6 +398,8 @@ int hedge_sync_request(struct hedge *h, unsigned int leg, bool fail)
 		/* The worker may be waiting for that very leg. */
 		wake_up(&h->drained);
 	} else if (!r) {
+		/* A "fail" that has not been done yet is withdrawn. */
+		WRITE_ONCE(h->to_fail, h->to_fail & ~BIT(leg));
 		WRITE_ONCE(h->to_reinstate, h->to_reinstate | BIT(leg));
 	}
 	if (!r)

@@ -24,10 +24,11 @@ static void hedge_free(struct hedge *h)
 	if (h->shards)
 		hedge_clock_stop(h);
 	synchronize_rcu();
-	for (i = 0; i < h->nr_legs; i++)
-		hedge_leg_exit(&h->leg[i]);
+	/* It uses the legs, also in a run that comes late. */
 	if (h->region_wq)
 		destroy_workqueue(h->region_wq);
+	for (i = 0; i < h->nr_legs; i++)
+		hedge_leg_exit(&h->leg[i]);
 	if (h->wq)
 		destroy_workqueue(h->wq);
 	if (h->shards)

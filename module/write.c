@@ -244,6 +244,11 @@ void hedge_write_ended(struct hedge *h, struct bio *bio)
 		finish(w, BLK_STS_IOERR);
 		return;
 	}
+	/* A flush of ours has failed, and what it lost was acknowledged. */
+	if (!w->nr && xchg(&h->untold, false)) {
+		finish(w, BLK_STS_IOERR);
+		return;
+	}
 	if (holds(h) && lacks_out_leg(w)) {
 		put_regions(w);
 		hold(h, bio);
@@ -256,7 +261,8 @@ void hedge_write_ended(struct hedge *h, struct bio *bio)
 static bool ends_well(const struct hedge_write *w)
 {
 	return !w->failed && !(READ_ONCE(w->hedge->vouched) & ~w->sent) &&
-	       w->nr <= 1 && likely(!holds(w->hedge));
+	       w->nr <= 1 && (w->nr || likely(!READ_ONCE(w->hedge->untold))) &&
+	       likely(!holds(w->hedge));
 }
 
 /* Some drivers learn by an error that a device cannot write zeroes. */

@@ -207,6 +207,9 @@ sleep 0.5
 missed=$(get legs/1/missed)
 check "then a flush fails on the only full leg: what was written is copied again" wait_until 30 misses -gt "$missed"
 lag 0 error 0
+fsync() { dd if=/dev/zero of="$DEV" bs=4k count=1 seek=700 conv=fsync,notrunc status=none; }
+check_fails "what was lost was acknowledged: the next fsync fails" fsync
+check "and the one after it does not" fsync
 echo 100 >$throttle
 check "all is copied in the end" wait_until 60 state 1 in_sync
 hedge_remove
