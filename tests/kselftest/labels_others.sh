@@ -110,6 +110,22 @@ LEGS=("$r0" "$r1" "$r2")
 
 # --- a table of which one target cannot be resumed -----------------------------------------------
 
+# The set, and behind it a target whose log fails.
+two_targets()
+{
+	local half=4096
+
+	LEGS=("$log2")
+	lag_leg 0
+	lag 0 writes 1
+	lag 0 error 1
+	dmsetup create "$NAME" --notable
+	dmsetup load "$NAME" <<-END
+		0 $LENGTH hedge $disk 3 $r0 0 $r1 0 $r2 0 2 label $UUID
+		$LENGTH $half hedge disk 2 ${LEGS[0]} 128 2 $spare 0 $spare $half
+	END
+}
+
 new_set
 stop
 keep "${all[@]}"
@@ -120,16 +136,7 @@ check "leg 1 goes out" wait_until 10 state 1 failed
 write H 8
 stop
 later_images
-half=4096
-LEGS=("$log2")
-lag_leg 0
-lag 0 writes 1
-lag 0 error 1
-dmsetup create "$NAME" --notable
-dmsetup load "$NAME" <<END
-0 $LENGTH hedge $disk 3 $r0 0 $r1 0 $r2 0 2 label $UUID
-$LENGTH $half hedge disk 2 ${LEGS[0]} 128 2 $spare 0 $spare $half
-END
+two_targets
 check_fails "a table is resumed in vain, as another target's log fails" dmsetup resume "$NAME"
 later "${all[@]}"
 lag 0 error 0
@@ -155,15 +162,7 @@ for d in "${all[@]}"; do dd if="$d" of="$TMP/later/${d##*/}" bs=1M iflag=direct 
 stop
 put_back "${all[@]}"
 block L | dd of="$TMP/later/ram1" bs=4k seek=8 conv=notrunc status=none
-LEGS=("$log2")
-lag_leg 0
-lag 0 writes 1
-lag 0 error 1
-dmsetup create "$NAME" --notable
-dmsetup load "$NAME" <<END
-0 $LENGTH hedge $disk 3 $r0 0 $r1 0 $r2 0 2 label $UUID
-$LENGTH $half hedge disk 2 ${LEGS[0]} 128 2 $spare 0 $spare $half
-END
+two_targets
 check_fails "a table is resumed in vain" dmsetup resume "$NAME"
 later "${all[@]}"
 lag 0 error 0
