@@ -5,8 +5,9 @@
  * A leg that hangs must not hold up the region worker, which is to take it out when
  * its administrator says so. Each leg has therefore room for one I/O, which the leg's
  * worker submits and which its waiter may leave behind: a read when patience is at an
- * end, a write or a flush when the leg is to be taken out and can be. What was left behind belongs
- * to the leg until it ends; the next write or flush there waits for it first.
+ * end, a write or a flush when the leg is to be taken out and can be. What was left
+ * behind belongs to the leg until it ends; the next write or flush there waits for it
+ * first.
  *
  * All functions but the completion are called by one at a time: the region worker, or
  * who runs while it is idle (preresume, postsuspend). hedge->leg_ios counts what is out:
