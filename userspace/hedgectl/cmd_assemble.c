@@ -15,6 +15,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "hedgetab.h"
 #include "labels.h"
 
 struct request {
@@ -531,23 +532,68 @@ static void report(const struct set *set, const char *name, const char *line)
 	json_print(object);
 }
 
+/* As it is called at boot, else as it was created. NULL after an error. */
 static char *choose_name(const struct set *set)
 {
+	struct hedgetab tab;
+	const char *line;
+	char *name;
+
 	if (set->request->name)
 		return xstrdup(set->request->name);
+	if (hedgetab_read(&tab)) {
+		fail("%s: what it is called is not known; give a name before its UUID",
+		     set->uuid_text);
+		return NULL;
+	}
+	line = label_hedgetab_name(&tab, set->uuid);
+	name = line ? xstrdup(line) : NULL;
+	hedgetab_free(&tab);
+	if (name)
+		return name;
 	if (*set->newest->name && dm_name_valid(set->newest->name))
 		return xstrdup(set->newest->name);
 	return xprintf("hedge-%.8s", set->uuid_text);
 }
 
+/* What is set at boot, unless the command says what to start with. */
+static int apply_saved(const struct request *request, const char *name)
+{
+	const struct hedgetab_entry *entry;
+	struct json_object *changes;
+	struct volume volume;
+	struct hedgetab tab;
+	int r;
+
+	if (args_has(request->args, "policy") || args_has(request->args, "set"))
+		return 0;
+	if (hedgetab_read(&tab))
+		return -1;
+	entry = hedgetab_find(&tab, name);
+	r = entry && entry->nr_settings ? dm_volume_read(name, &volume) : 1;
+	hedgetab_free(&tab);
+	if (r)
+		return r < 0 ? -1 : 0;
+	changes = request->json ? json_object_new_array() : NULL;
+	r = volume_set_saved(&volume, changes);
+	json_object_put(changes);
+	volume_free(&volume);
+	return r;
+}
+
 static int start(struct set *set)
 {
-	char *uuid = xprintf("HEDGE-%s", set->uuid_text), *name = choose_name(set);
+	char *uuid, *name = choose_name(set);
 	struct table table;
-	int r = build_table(set, &table);
-	char *params = r ? NULL : table_format(&table);
-	char *line = r ? NULL : xprintf("0 %" PRIu64 " hedge %s", set->newest->length, params);
+	char *params, *line;
+	int r;
 
+	if (!name)
+		return -1;
+	uuid = xprintf("HEDGE-%s", set->uuid_text);
+	r = build_table(set, &table);
+	params = r ? NULL : table_format(&table);
+	line = r ? NULL : xprintf("0 %" PRIu64 " hedge %s", set->newest->length, params);
 	if (!r)
 		r = dm_name_free(name);
 	if (!r && args_has(set->request->args, "prefer"))
@@ -556,6 +602,8 @@ static int start(struct set *set)
 		r = dm_volume_create(name, uuid, set->newest->length, params);
 	if (!r)
 		report(set, name, line);
+	if (!r && !set->request->dry_run)
+		r = apply_saved(set->request, name);
 	free(line);
 	free(params);
 	table_free(&table);
@@ -795,7 +843,8 @@ const struct command assemble_command = {
 		"is there and the volume was stopped and assembled anew, or replace puts another in its\n"
 		"place. What may lose data is refused: a leg that may have gone on alone and is not\n"
 		"there (--force), or legs that went on without each other (--prefer DEV --force). The\n"
-		"log on disk is found by its stamp. Without NAME the volume is called as it was created.",
+		"log on disk is found by its stamp. Without NAME the volume is called as in /etc/hedgetab,\n"
+		"or as it was created. Without --policy and --set it is set as /etc/hedgetab says.",
 	.options = options,
 	.example = "hedgectl assemble vol0 /dev/nvme1n1 /dev/nvme0n1",
 	.min_operands = 0,

@@ -680,6 +680,9 @@ static enum exit_status create(struct request *request)
 	explain_origin(request);
 	if (!make_volume(request, params)) {
 		print_result(request, line);
+		if (request->label && !request->dry_run)
+			note("%s: it is not assembled at boot until it is saved: hedgectl set %s --save",
+			     request->name, request->name);
 		status = DONE;
 	}
 	free(params);

@@ -120,7 +120,8 @@ static void run_hook(const struct request *request, const struct event *event)
 
 static void send_mail(const struct request *request, const struct event *event)
 {
-	const char *argv[] = { SENDMAIL, "-t", "-oi", NULL };
+	const char *program = getenv("HEDGECTL_SENDMAIL");
+	const char *argv[] = { program && *program ? program : SENDMAIL, "-t", "-oi", NULL };
 	char host[256] = "", *text;
 
 	gethostname(host, sizeof(host) - 1);

@@ -4,8 +4,8 @@
  *
  * One attribute may change others (a preset does), so all are read before and after, and every
  * difference is printed. All assignments are checked before the first is written; if the kernel
- * refuses one, those before it stay. --save writes what was set to /etc/hedgetab, and --saved sets
- * what is there.
+ * refuses one, those before it stay. --save writes what was set to /etc/hedgetab, or, without any, the
+ * volume alone, and --saved sets what is there.
  */
 #include <errno.h>
 #include <json.h>
@@ -226,8 +226,7 @@ static int save(const struct volume *volume, int target, const struct assignment
 	return r;
 }
 
-/* The settings of the file, each target its own. */
-static int set_saved(const struct volume *volume, struct json_object *array)
+int volume_set_saved(const struct volume *volume, struct json_object *array)
 {
 	struct hedgetab tab;
 	const struct hedgetab_entry *entry;
@@ -250,21 +249,52 @@ static int set_saved(const struct volume *volume, struct json_object *array)
 	return r;
 }
 
+/* Which legs are meant, each once, so that a mistake is seen. */
+static int print_legs(const struct volume *volume, int target, const struct assignments *list)
+{
+	unsigned int named = 0;
+	struct status status;
+
+	for (int i = 0; i < list->count; i++)
+		if (list->items[i].leg >= 0)
+			named |= 1u << list->items[i].leg;
+	if (!named)
+		return 0;
+	if (status_parse(volume->targets[target].status, &status))
+		return -1;
+	for (int i = 0; i < status.nr_legs; i++) {
+		char *disk;
+
+		if (!(named >> i & 1))
+			continue;
+		disk = device_describe(status.devices[i]);
+		printf("leg %d is %s\n", i, disk);
+		free(disk);
+	}
+	status_free(&status);
+	return 0;
+}
+
 static int set_volume(const struct args *args, const struct volume *volume,
 		      const struct assignments *list, int target, struct json_object *array)
 {
 	int r = 0;
 
 	if (args_has(args, "saved"))
-		return set_saved(volume, array);
+		return volume_set_saved(volume, array);
 	if (target >= volume->nr_targets) {
 		fail("%s: it has no hedge target %d; the last is %d", volume->name, target,
 		     volume->nr_targets - 1);
 		return -1;
 	}
-	for (int i = 0; !r && i < volume->nr_targets; i++)
-		if (target < 0 || target == i)
+	for (int i = 0; !r && i < volume->nr_targets; i++) {
+		if (target >= 0 && target != i)
+			continue;
+		if (!array)
+			r = print_legs(volume, i, list);
+		if (!r)
 			r = set_target(volume, i, list, array);
+	}
 	if (!r && args_has(args, "save"))
 		r = save(volume, target, list);
 	return r;
@@ -289,14 +319,18 @@ static enum exit_status set(const struct args *args, const struct assignments *l
 
 static int check_operands(const struct args *args)
 {
-	bool saved = args_has(args, "saved");
+	bool saved = args_has(args, "saved"), save = args_has(args, "save");
 
-	if (saved == (args->nr_operands == 1) &&
-	    !(saved && (args_has(args, "save") || args_has(args, "target"))))
+	if (saved && (args->nr_operands > 1 || save || args_has(args, "target")))
+		fail("set: --saved takes all from %s, so nothing else can be given",
+		     hedgetab_path());
+	else if (args->nr_operands == 1 && !saved && !save)
+		fail("set: expected ATTR=VALUE, such as tau=2ms, or --saved, which takes it from %s",
+		     hedgetab_path());
+	else if (args->nr_operands == 1 && args_has(args, "target"))
+		fail("set: expected ATTR=VALUE, such as tau=2ms, for --target");
+	else
 		return 0;
-	fail(saved ? "set: --saved takes all from %s, so nothing else can be given" :
-		     "set: expected ATTR=VALUE, such as tau=2ms, or --saved, which takes it from %s",
-	     hedgetab_path());
 	return -1;
 }
 
@@ -314,21 +348,22 @@ static enum exit_status run(const struct args *args)
 
 static const struct option_def options[] = {
 	{ "target", "N", "only the hedge target N of the table (all)" },
-	{ "save", NULL, "write it to /etc/hedgetab too" },
+	{ "save", NULL, "write it to /etc/hedgetab too; alone: only the volume" },
 	{ "saved", NULL, "set what /etc/hedgetab has for the volume" },
 	{ NULL, NULL, NULL },
 };
 
 const struct command set_command = {
 	.name = "set",
-	.synopsis = "NAME [--target N] [--save] [leg:I.]ATTR=VALUE... | NAME --saved",
+	.synopsis = "NAME [--target N] [--save] [leg:I.]ATTR=VALUE... | NAME --save|--saved",
 	.summary = "Sets attributes of a running volume and prints all that changed",
 	.details =
 		"Times may be given in s, ms or us (tau=2ms; tau is timeout_us), sizes in K, M or G.\n"
 		"leg:I. before an attribute names that of leg I. A policy changes other attributes too.\n"
 		"policy=fcfs-gr (edd-gr) chooses for each hedge target of the table: fcfs-r (edd-r) if its\n"
 		"latencies are new-worse-than-used, else fcfs-lpr (edd-lpr).\n"
-		"--save writes what is set to /etc/hedgetab, from which it is set at boot.",
+		"--save writes what is set to /etc/hedgetab, by which the volume is assembled at boot and\n"
+		"set. Without ATTR=VALUE it writes that the volume is to be assembled.",
 	.options = options,
 	.more = attr_help,
 	.example = "hedgectl set vol0 policy=slb tau=2ms leg:1.weight=50",

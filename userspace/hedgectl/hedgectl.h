@@ -196,6 +196,9 @@ int dm_volume_remove(const char *name);
 bool dm_name_valid(const char *name);
 int dm_name_free(const char *name);
 
+/* cmd_set.c: what /etc/hedgetab has for a volume, each target its own; changes go to the array, or are printed */
+int volume_set_saved(const struct volume *volume, struct json_object *array);
+
 /* reload.c: another table for a device that is in use */
 struct line {
 	char *uuid;
@@ -215,6 +218,7 @@ int line_check(const char *name, const struct line *line);	/* whether the kernel
 int line_swap(const char *name, const struct line *old, const struct line *new,
 	      int (*verify)(const char *name, void *context), void (*undo)(void *context),
 	      void *context);
+int line_close(const char *name);	/* suspends it, and resumes it with the table it has */
 
 /* kmsg.c: what device-mapper says in the kernel log while we work */
 int kmsg_begin(void);
@@ -311,6 +315,7 @@ extern const struct command plan_command;
 extern const struct command assemble_command;
 extern const struct command examine_command;
 extern const struct command remove_command;
+extern const struct command close_command;
 extern const struct command wipe_command;
 extern const struct command fail_command;
 extern const struct command reinstate_command;

@@ -6,7 +6,8 @@
  *
  * The source is UUID=<uuid of the labels>, or "none" for a volume that something else makes. A setting
  * is spelt as for "hedgectl set", with target:<n>. before it if it is of one target only. They are
- * applied in their order. Empty lines and lines that begin with # are kept as they are.
+ * applied in their order. Among them _netdev says that the legs need the network, as in crypttab; it is for
+ * what assembles at boot. Empty lines and lines that begin with # are kept as they are.
  *
  * A change rewrites the file beside it and renames it, under a lock on the directory: whoever reads it
  * finds the old file or the new one.
@@ -132,7 +133,9 @@ static bool parse_entry(char *line, struct hedgetab_entry *entry)
 		return false;
 	}
 	while ((word = strsep(&list, ",")))
-		if (*word && add_setting(entry, word))
+		if (!strcmp(word, "_netdev"))
+			entry->netdev = true;
+		else if (*word && add_setting(entry, word))
 			return false;
 	return true;
 }
@@ -243,11 +246,11 @@ static void write_entry(FILE *file, const struct hedgetab_entry *entry)
 		fprintf(file, "%s\n", entry->comment);
 		return;
 	}
-	fprintf(file, "%s %s", entry->name, entry->source);
+	fprintf(file, "%s %s%s", entry->name, entry->source, entry->netdev ? " _netdev" : "");
 	for (int i = 0; i < entry->nr_settings; i++) {
 		const struct setting *s = &entry->settings[i];
 
-		putc(i ? ',' : ' ', file);
+		putc(i || entry->netdev ? ',' : ' ', file);
 		if (s->target >= 0)
 			fprintf(file, "target:%d.", s->target);
 		if (s->a.leg >= 0)

@@ -13,6 +13,7 @@ struct setting {
 struct hedgetab_entry {
 	char *comment;	/* then it is nothing else */
 	char *name, *source;
+	bool netdev;	/* its legs need the network */
 	int nr_settings;
 	struct setting *settings;
 };

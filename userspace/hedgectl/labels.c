@@ -370,10 +370,26 @@ int label_wipe(const char *path, const struct labelled *labelled)
 	return r;
 }
 
+static bool is_line_of(const struct hedgetab_entry *entry, const uint8_t *set)
+{
+	uint8_t uuid[HEDGE_UUID_BYTES];
+
+	return entry->source && !strncmp(entry->source, "UUID=", 5) &&
+	       uuid_scan(entry->source + 5, uuid) && !memcmp(uuid, set, sizeof(uuid));
+}
+
+/* What a set is called in hedgetab, NULL if it has no line there. */
+const char *label_hedgetab_name(const struct hedgetab *tab, const uint8_t *set)
+{
+	for (int i = 0; i < tab->count; i++)
+		if (is_line_of(&tab->entries[i], set))
+			return tab->entries[i].name;
+	return NULL;
+}
+
 /* What the next start of the machine waits for, perhaps in vain. */
 void label_note_hedgetab(const uint8_t *set)
 {
-	uint8_t uuid[HEDGE_UUID_BYTES];
 	struct hedgetab tab;
 
 	if (hedgetab_read(&tab))
@@ -381,8 +397,7 @@ void label_note_hedgetab(const uint8_t *set)
 	for (int i = 0; i < tab.count; i++) {
 		const struct hedgetab_entry *entry = &tab.entries[i];
 
-		if (entry->source && !strncmp(entry->source, "UUID=", 5) &&
-		    uuid_scan(entry->source + 5, uuid) && !memcmp(uuid, set, sizeof(uuid)))
+		if (is_line_of(entry, set))
 			note("%s: its set still has a line in %s, and is waited for at boot as long as a leg is missing",
 			     entry->name, hedgetab_path());
 	}
@@ -517,6 +532,28 @@ static bool is_suspended(const char *name)
 	return suspended;
 }
 
+/*
+ * A path of a multipath device, as multipath has told udev: the leg is what lies on it, perhaps not yet.
+ * Started on one path, it would keep that from being made.
+ */
+static bool is_path(const char *name)
+{
+	char *dev = xprintf("/sys/class/block/%s/dev", name), *data = NULL, *text = NULL;
+	char *numbers = sysfs_read_file(dev, NULL);
+	bool found;
+
+	if (numbers) {
+		data = xprintf("/run/udev/data/b%.*s", (int)strcspn(numbers, "\n"), numbers);
+		text = sysfs_read_file(data, NULL);
+	}
+	found = text && strstr(text, "\nE:DM_MULTIPATH_DEVICE_PATH=1\n");
+	free(text);
+	free(data);
+	free(numbers);
+	free(dev);
+	return found;
+}
+
 static void scan_device(const char *name, struct labelled_list *list)
 {
 	char *path = xprintf("/dev/%s", name);
@@ -526,7 +563,7 @@ static void scan_device(const char *name, struct labelled_list *list)
 		*p = '/';
 	if (is_suspended(name))
 		note("%s: not looked at: it is suspended", path);
-	else if (!label_read(path, &labelled, true)) {
+	else if (!is_path(name) && !label_read(path, &labelled, true)) {
 		if (labelled.log || labelled.found.state >= HEDGE_LABEL_DAMAGED) {
 			list->items = xrealloc(list->items,
 					       (list->count + 1) * sizeof(labelled));

@@ -12,6 +12,8 @@
 #include "hedgectl.h"
 #include "label.h"
 
+struct hedgetab;
+
 #define UUID_TEXT 37	/* with the zero at its end */
 
 /* What is on a device. */
@@ -38,6 +40,7 @@ int label_read_number(const char *numbers, struct labelled *labelled);	/* major:
 int label_write(const char *path, const struct hedge_label *label);	/* both slots */
 int label_wipe(const char *path, const struct labelled *labelled);
 void label_note_hedgetab(const uint8_t *uuid);	/* of a set whose labels are gone */
+const char *label_hedgetab_name(const struct hedgetab *tab, const uint8_t *uuid);
 int stamp_write(const char *path, uint64_t regions, const uint8_t *uuid, uint64_t stamp);
 void labelled_free(struct labelled *labelled);
 

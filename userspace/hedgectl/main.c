@@ -18,6 +18,7 @@ static const struct command *const commands[] = {
 	&assemble_command,
 	&examine_command,
 	&remove_command,
+	&close_command,
 	&wipe_command,
 	&fail_command,
 	&reinstate_command,

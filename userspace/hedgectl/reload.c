@@ -6,7 +6,7 @@
  * memory is locked before, and messages are kept until it runs. Nor may we end: signals that
  * would end us interrupt a suspend that waits for a leg, and nothing else. If anything is wrong
  * then, the new table is dropped and the old one goes on; if the new one cannot be resumed, the
- * old one is loaded again.
+ * old one is loaded again. A volume that is closed is suspended and resumed with the table it has.
  */
 #include <errno.h>
 #include <libdevmapper.h>
@@ -265,4 +265,27 @@ int line_swap(const char *name, const struct line *old, const struct line *new,
 		kmsg_report(kmsg);
 	signals_release(&signals);
 	return outcome == SWAPPED ? 0 : -1;
+}
+
+/* Has the target put in order what it leaves on its legs; udev, which may have ended, is not waited for. */
+int line_close(const char *name)
+{
+	struct signals signals;
+	bool suspended, resumed;
+
+	if (mlockall(MCL_CURRENT | MCL_FUTURE)) {
+		fail("%s: can not lock memory: %s; run it as root", name, strerror(errno));
+		return -1;
+	}
+	signals_hold(&signals);
+	suspended = simple(DM_DEVICE_SUSPEND, name);
+	resumed = !suspended || simple(DM_DEVICE_RESUME, name);
+	munlockall();
+	if (!suspended)
+		explain(name, NOT_SUSPENDED);
+	else if (!resumed)
+		fail("%s: it is suspended, for the kernel could not resume it; dmsetup resume %s",
+		     name, name);
+	signals_release(&signals);
+	return suspended && resumed ? 0 : -1;
 }

@@ -5,7 +5,8 @@
  *
  * $FAKE/volumes/NAME has the minor number and the status line of a volume; a volume comes and goes
  * with its file; while there is a $FAKE/changing they can not be read, once. $FAKE/dev/diskN is the block device 7:N. What would be created is written to
- * $FAKE/created, unless there is a $FAKE/refuse. The rest of $FAKE is what /sys would have.
+ * $FAKE/created, unless there is a $FAKE/refuse; $FAKE/appears has the line that its file in volumes gets
+ * then. $FAKE/run is /run. The rest of $FAKE is what /sys would have.
  */
 #include <dirent.h>
 #include <fcntl.h>
@@ -25,6 +26,8 @@ int __wrap_dm_volume_read(const char *name, struct volume *volume);
 int __wrap_dm_volumes_read(struct volume **volumes, int *count);
 char *__wrap_sysfs_read_file(const char *path, size_t *length);
 int __wrap_sysfs_read_tree(const char *dir, struct kv_list *list);
+int __wrap_sysfs_write(const char *dir, const struct assignment *assignment);
+int __real_sysfs_write(const char *dir, const struct assignment *assignment);
 int __wrap_dm_name_free(const char *name);
 int __wrap_dm_table_check(const char *name, const char *uuid, uint64_t sectors, const char *table);
 int __wrap_dm_volume_create(const char *name, const char *uuid, uint64_t sectors, const char *table);
@@ -62,6 +65,7 @@ int __wrap_dm_volume_read(const char *name, struct volume *volume)
 	};
 	volume->targets = xcalloc(1, sizeof(*volume->targets));
 	volume->targets[0].status = xstrdup(space + 1);
+	volume->targets[0].table = xstrdup("");
 	free(text);
 	return 0;
 }
@@ -91,6 +95,8 @@ int __wrap_dm_volumes_read(struct volume **volumes, int *count)
 
 static char *faked(const char *path)
 {
+	if (!strncmp(path, "/run/", 5))
+		return xprintf("%s/%s", getenv("FAKE"), path);
 	return strncmp(path, "/sys/", 5) ? xstrdup(path) : xprintf("%s/%s", getenv("FAKE"), path + 5);
 }
 
@@ -106,6 +112,15 @@ int __wrap_sysfs_read_tree(const char *dir, struct kv_list *list)
 {
 	char *other = faked(dir);
 	int r = __real_sysfs_read_tree(other, list);
+
+	free(other);
+	return r;
+}
+
+int __wrap_sysfs_write(const char *dir, const struct assignment *assignment)
+{
+	char *other = faked(dir);
+	int r = __real_sysfs_write(other, assignment);
 
 	free(other);
 	return r;
@@ -218,9 +233,14 @@ int __wrap_dm_table_check(const char *name, const char *uuid, uint64_t sectors, 
 int __wrap_dm_volume_create(const char *name, const char *uuid, uint64_t sectors, const char *table)
 {
 	char *path = xprintf("%s/created", getenv("FAKE"));
+	char *line = xprintf("%s/appears", getenv("FAKE")), *volume = xprintf("%s/volumes/%s", getenv("FAKE"), name);
 	int r = __wrap_dm_table_check(name, uuid, sectors, table);
 	FILE *file = r ? NULL : fopen(path, "a");
 
+	if (!r)
+		rename(line, volume);
+	free(line);
+	free(volume);
 	free(path);
 	if (!file)
 		return -1;

@@ -86,7 +86,7 @@ struct dm_task {
 	char *found;		/* the name of the device */
 	char *rest, *status;	/* of the table, what was not asked for yet */
 	bool no_flush, skip_lockfs;
-	char names[4096];
+	_Alignas(struct dm_names) char names[4096];
 };
 
 static dm_log_with_errno_fn log_error;
@@ -308,7 +308,32 @@ void *dm_get_next_target(struct dm_task *task, void *next, uint64_t *start, uint
 	return task->rest && *task->rest ? task : NULL;
 }
 
-struct dm_names *dm_task_get_names(struct dm_task *task) { return (struct dm_names *)task->names; }
+/* All devices; each name begins where the next one can. */
+struct dm_names *dm_task_get_names(struct dm_task *task)
+{
+	struct dm_names *last = NULL, *next = (struct dm_names *)task->names;
+	struct dirent **entries;
+	char *path = in("dm");
+	int n = scandir(path, &entries, NULL, alphasort);
+
+	free(path);
+	for (int i = 0; i < n; i++) {
+		size_t size = sizeof(*next) + strlen(entries[i]->d_name) + 1;
+
+		if (entries[i]->d_name[0] != '.') {
+			next->dev = 1;
+			strcpy(next->name, entries[i]->d_name);
+			if (last)
+				last->next = (char *)next - (char *)last;
+			last = next;
+			next = (struct dm_names *)((char *)next + (size + 15) / 16 * 16);
+		}
+		free(entries[i]);
+	}
+	if (n >= 0)
+		free(entries);
+	return (struct dm_names *)task->names;
+}
 
 struct dm_versions *dm_task_get_versions(struct dm_task *task)
 {

@@ -560,6 +560,7 @@ static void test_hedgetab(void)
 		"vol0\n", "vol0 UUID=\n", "vol0 /dev/sda\n", "a/b none\n", "vol0 none nonsense=1\n", "vol0 none tau\n",
 		"vol0 none tau=2ms x\n", "vol0 none\nvol0 none\n", "vol0 none target:x.copies=1\n",
 		"vol0 none target:1copies=1\n", "vol0 none target:.copies=1\n", "vol0 none leg:9.weight=1\n",
+		"vol0 _netdev\n", "vol0 none _netdev=1\n", "vol0 none netdev\n",
 	};
 	struct hedgetab tab;
 
@@ -574,6 +575,9 @@ static void test_hedgetab(void)
 			     "vol0 UUID=1-2 timeout_us=1000,target:1.timeout_us=3000\n");
 	test_hedgetab_change("vol0 none tau=1ms,target:1.tau=2ms\n", (const char *const[]){ "-1 tau=3ms", NULL },
 			     "vol0 UUID=1-2 timeout_us=3000\n");
+	test_hedgetab_change("vol0 none tau=1ms,_netdev\nvol1 none _netdev",
+			     (const char *const[]){ "-1 copies=2", NULL },
+			     "vol0 UUID=1-2 _netdev,timeout_us=1000,copies=2\nvol1 none _netdev\n");
 	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)
 		check(hedgetab_parse(bad[i], &tab), "bad hedgetab %zu", i);
 }
