@@ -274,8 +274,12 @@ static int run_screen(const struct request *request)
 	int first = 0;
 	bool go_on = true;
 
-	if (!screen) {
-		note("the terminal \"%s\" is not known: printing lines instead",
+	if (!screen || !tigetstr("cup")) {
+		if (screen) {
+			endwin();
+			delscreen(screen);
+		}
+		note("the terminal \"%s\" is not known, or its cursor can not be moved: printing lines instead",
 		     getenv("TERM") ? getenv("TERM") : "");
 		return run_batch(request);
 	}
