@@ -63,6 +63,8 @@ install-units:
 
 install-hooks:
 	install -D -m 755 packaging/hedgetab $(LIB)/dm-hedge/hedgetab
+	install -D -m 755 packaging/systemd/hedge.shutdown $(LIB)/systemd/system-shutdown/hedge.shutdown
+	sed -i 's|/usr/sbin/|$(PREFIX)/sbin/|' $(LIB)/systemd/system-shutdown/hedge.shutdown
 	install -D -m 755 packaging/udev/hedge-leg $(LIB)/udev/hedge-leg
 	sed -i 's|/usr/sbin/|$(PREFIX)/sbin/|' $(LIB)/udev/hedge-leg
 	install -D -m 644 packaging/udev/61-dm-hedge.rules $(LIB)/udev/rules.d/61-dm-hedge.rules
