@@ -1,13 +1,16 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * The decisions of module/core all together: a small volume that arrivals,
- * completions, timeouts, failing regions and changes of settings happen to at
- * random. After each step what must always hold is looked at:
+ * completions, timeouts, legs that go out of sync and changes of settings happen
+ * to at random. After each step what must always hold is looked at:
  *
- *	no two copies of a task on one leg, none on a leg that is not usable
+ *	no two copies of a task on one leg, none started on a leg that is not
+ *	usable by then
  *	no more copies on a leg than it has slots
  *	no more extra copies than the budget has paid for
  *	no hedge while others wait, where hedges go to idle legs
+ *	no copy at arrival on a leg that is not idle, where they go to idle ones,
+ *	but for the first when none is
  *	tasks of equal rank start in the order of their arrival, and none of the
  *	shared queue before one that ranks better and could have started
  *	every job ends once, and after all its tasks
@@ -51,7 +54,7 @@ static struct queued queue[HEDGE_MAX_LEGS][QUEUE];
 static u32 queue_len[HEDGE_MAX_LEGS], inflight[HEDGE_MAX_LEGS];
 static unsigned int nr_legs;
 static u32 sitting, stalled, turn, bucket;
-static u64 now, extra, earned, ended, hedged, joined, cut;
+static u64 now, extra, earned, ended, hedged, joined, cut, spared, moved;
 
 static u32 slots(void)
 {
@@ -290,6 +293,37 @@ static void dispatch(void)
 		leg = serve(leg) ? 0 : leg + 1;
 }
 
+/* Legs that are idle, for copies at arrival. */
+static u32 idle_legs(void)
+{
+	u32 i, idle = 0;
+
+	for (i = 0; i < nr_legs; i++)
+		if (inflight[i] < max(slots(), 1U))
+			idle |= 1U << i;
+	return idle;
+}
+
+/* Of the legs chosen for a read's copies keeps those that are idle. */
+static u32 keep_idle(u8 *chosen, u32 n)
+{
+	u32 i, mask = 0, kept, idle = idle_legs(), left = 0;
+
+	for (i = 0; i < n; i++)
+		mask |= 1U << chosen[i];
+	kept = hedge_keep_idle(mask, idle, &rng);
+	CHECK(kept && !(kept & ~mask), "kept %x of %x", kept, mask);
+	if (mask & idle)
+		CHECK(kept == (mask & idle), "kept %x of %x, idle %x", kept, mask, idle);
+	else
+		CHECK(!(kept & (kept - 1)), "kept %x, none idle", kept);
+	for (i = 0; i < n; i++)
+		if (kept & (1U << chosen[i]))
+			chosen[left++] = chosen[i];
+	spared += n - left;
+	return left;
+}
+
 /* --- the events ---------------------------------------------------------------- */
 
 static void arrive(void)
@@ -328,6 +362,8 @@ static void arrive(void)
 		v = view(usable);
 		n = hedge_choose(&knobs, &v, usable, t->wanted, chosen);
 		CHECK(n, "no leg for a new read");
+		if (n > 1 && knobs.val[HEDGE_COPIES_TO] == HEDGE_IDLE)
+			n = keep_idle(chosen, n);
 		while (n && !(knobs.val[HEDGE_CANCEL] == HEDGE_CANCEL_START &&
 			      t->starts))
 			place(t, chosen[--n]);
@@ -395,6 +431,35 @@ static void expire(void)
 		t->overdue = true;
 }
 
+/*
+ * A leg goes out of sync for a task. What it has started goes on; what waits for it
+ * is moved to another leg, or there is none and it stays usable.
+ */
+static void lose_sync(void)
+{
+	struct task *t = &tasks[below(ARRAY_SIZE(tasks))];
+	u32 bit = 1U << below(nr_legs), left = t->usable & ~bit;
+	u8 chosen[HEDGE_MAX_LEGS];
+	struct hedge_view v;
+
+	if (!t->there || t->done || !left)
+		return;
+	if (!(t->queued & bit)) {
+		t->usable = left;
+		return;
+	}
+	if (!(left & ~t->on))
+		return;
+	t->usable = left;
+	unqueue(t, __builtin_ctz(bit));
+	t->on &= ~bit;
+	v = view(left);
+	CHECK(hedge_choose(&knobs, &v, left & ~t->on, 1, chosen) == 1,
+	      "no leg to move to");
+	place(t, chosen[0]);
+	moved++;
+}
+
 /* --- settings --------------------------------------------------------------------- */
 
 static void set_at_random(void)
@@ -442,7 +507,7 @@ static void check_all(void)
 		if (!t->there)
 			continue;
 		CHECK(!(t->out & t->queued), "two copies on a leg");
-		CHECK(!((t->out | t->queued) & ~t->usable), "not usable");
+		CHECK(!(t->queued & ~t->usable) || t->done, "not usable");
 		CHECK(!(t->out & ~t->on) && !(t->queued & ~t->on), "on");
 		for (i = 0; i < nr_legs; i++)
 			count[i] += !!(t->out & (1U << i));
@@ -500,6 +565,9 @@ static void random_volume(void)
 		case 5: case 6:
 			expire();
 			break;
+		case 7:
+			lose_sync();
+			break;
 		default:
 			complete();
 		}
@@ -514,12 +582,13 @@ static void random_volume(void)
 		}
 	}
 	drain();
-	printf("# %llu volumes, %llu jobs, %llu cut, %llu hedges, %llu while others waited\n",
+	printf("# %llu volumes, %llu jobs, %llu cut, %llu hedges, %llu while others waited, %llu spared, %llu moved\n",
 	       (unsigned long long)begun, (unsigned long long)ended,
 	       (unsigned long long)cut, (unsigned long long)hedged,
-	       (unsigned long long)joined);
-	CHECK(ended > STEPS / 20 && cut && hedged > 1000 && joined > 100,
-	      "too little has happened");
+	       (unsigned long long)joined, (unsigned long long)spared,
+	       (unsigned long long)moved);
+	CHECK(ended > STEPS / 20 && cut && hedged > 1000 && joined > 100 &&
+	      spared > 100 && moved > 100, "too little has happened");
 }
 
 static const struct tap_test tests_model[] = {
