@@ -4,78 +4,36 @@
  * fcfs-r (edd-r) if its latencies are new-worse-than-used, else fcfs-lpr (edd-lpr).
  *
  * A law is new-worse-than-used if a copy that has been out for some time takes longer still than a
- * new one would take:
- *
- *	P(X > s + t) >= P(X > s) P(X > t)	for all s and t.
- *
- * Then it never costs to send another copy. Here s and t are the bounds of the buckets that are not
- * empty, between which no more can be said, P(X > s + t) is linear within a bucket, and what random
- * sampling explains is allowed for. A device that takes some least
- * time for each read is not of that kind.
+ * new one would take (classify.h: what hedgesim --analyse says of the same histogram). Then it never
+ * costs to send another copy. A device that takes some least time for each read is not of that kind.
  */
-#include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
+#include "classify.h"
 #include "hedgectl.h"
 
 #define MIN_COPIES 500
-#define MIN_EXPECTED 10		/* copies above s + t; fewer say nothing */
-#define SIGMAS 4
-#define SLACK 0.01		/* of the straight lines within buckets */
-
-/* P(X > x): at the bounds of buckets it is known. */
-static double tail(const struct histogram *h, const double *above, double x)
-{
-	int low = 0, high = h->count;
-
-	while (low < high) {
-		int mid = (low + high) / 2;
-
-		if ((double)h->buckets[mid].to <= x)
-			low = mid + 1;
-		else
-			high = mid;
-	}
-	if (low == h->count)
-		return 0;
-	if (x <= (double)h->buckets[low].from)
-		return above[low] + (double)h->buckets[low].count / (double)h->total;
-	return above[low] + (double)h->buckets[low].count / (double)h->total *
-				    ((double)h->buckets[low].to - x) /
-				    (double)(h->buckets[low].to - h->buckets[low].from);
-}
-
-/* Bound i, and P(X > it): each bucket has two. */
-static double bound(const struct histogram *h, const double *above, int i, double *at)
-{
-	const struct bucket *bucket = &h->buckets[i / 2];
-
-	*at = (double)(i % 2 ? bucket->to : bucket->from);
-	return above[i / 2] + (i % 2 ? 0 : (double)bucket->count / (double)h->total);
-}
 
 bool histogram_new_worse(const struct histogram *h)
 {
-	double *above = xcalloc(h->count + 1, sizeof(*above)), n = (double)h->total;
-	uint64_t left = h->total;
-	bool worse = h->total >= MIN_COPIES;
+	struct law_bucket *buckets;
+	struct law law;
+	size_t nr = 0;
+	bool worse;
 
-	for (int i = 0; i < h->count; i++) {
-		left -= h->buckets[i].count;
-		above[i] = (double)left / n;
-	}
-	for (int i = 0; worse && i < 2 * h->count; i++) {
-		for (int j = i; worse && j < 2 * h->count; j++) {
-			double s, t, product = bound(h, above, i, &s) * bound(h, above, j, &t);
-
-			if (product * n < MIN_EXPECTED)
-				break;
-			worse = tail(h, above, s + t) >=
-				product - SIGMAS * sqrt(product / n) - SLACK;
-		}
-	}
-	free(above);
+	if (h->total < MIN_COPIES)
+		return false;
+	buckets = xcalloc(h->count, sizeof(*buckets));
+	for (int i = 0; i < h->count; i++)
+		if (h->buckets[i].count)
+			buckets[nr++] = (struct law_bucket){
+				.low = (double)h->buckets[i].from / 1e3,
+				.high = (double)h->buckets[i].to / 1e3,
+				.mass = (double)h->buckets[i].count,
+			};
+	law_from_buckets(&law, buckets, nr);
+	worse = law_classify(&law) & LAW_NWU;
+	law_free(&law);
 	return worse;
 }
 
