@@ -105,25 +105,36 @@ void calendar_put(struct calendar *calendar, struct calendar_entry entry)
 		list_put(calendar, &calendar->beyond, entry);
 }
 
-/* The first copy is at the end of its job. */
+/* The first copy is at the beginning of its job. */
 static void fetch(const struct copy *copy)
 {
 	const char *line = (const char *)copy;
 
 	__builtin_prefetch(line, 1);
 	__builtin_prefetch(line + MEMORY_LINE, 1);
-	__builtin_prefetch(line - MEMORY_LINE, 1);
-	__builtin_prefetch(line - 2 * MEMORY_LINE, 1);
+	__builtin_prefetch(line + 2 * MEMORY_LINE, 1);
+}
+
+/* Where the choice keeps the key of a server. */
+static void fetch_key(const struct pick *pick, u32 server)
+{
+	const struct tree *tree = pick->best[0].levels ? &pick->best[0] : &pick->best_idle[0];
+
+	if (!tree->levels)
+		return;
+	__builtin_prefetch(&tree->key[server], 1);
+	__builtin_prefetch(&tree->node[0][server / 8], 1);
 }
 
 /* Brings into the cache what the entries of a bucket will need. */
-static void look_ahead(const struct calendar_block *block, const struct server *servers)
+static void look_ahead(const struct calendar_block *block, const struct pick *pick)
 {
 	u32 i;
 
 	for (; block; block = block->next) {
 		for (i = 0; i < block->nr; i++) {
-			__builtin_prefetch(&servers[block->entry[i].server], 1);
+			__builtin_prefetch(&pick->server[block->entry[i].server], 1);
+			fetch_key(pick, block->entry[i].server);
 			if (block->entry[i].copy)
 				fetch(block->entry[i].copy);
 		}
@@ -131,13 +142,13 @@ static void look_ahead(const struct calendar_block *block, const struct server *
 }
 
 /* The servers are there by now: and what will be served next. */
-static void look_closer(const struct calendar_block *block, const struct server *servers)
+static void look_closer(const struct calendar_block *block, const struct pick *pick)
 {
 	u32 i;
 
 	for (; block; block = block->next) {
 		for (i = 0; i < block->nr; i++) {
-			const struct server *at = &servers[block->entry[i].server];
+			const struct server *at = &pick->server[block->entry[i].server];
 
 			if (at->queue.next != &at->queue)
 				fetch(list_entry(at->queue.next, struct copy, list));
@@ -147,14 +158,28 @@ static void look_closer(const struct calendar_block *block, const struct server 
 	}
 }
 
+/* So is that: and what comes after it, whose link changes when it is served. */
+static void look_beyond(const struct calendar_block *block, const struct pick *pick)
+{
+	u32 i;
+
+	for (; block; block = block->next) {
+		for (i = 0; i < block->nr; i++) {
+			const struct server *at = &pick->server[block->entry[i].server];
+
+			__builtin_prefetch(at->queue.next->next, 1);
+		}
+	}
+}
+
 /**
  * calendar_advance - skip what is void, and go on to the next bucket with entries
  * @calendar: the calendar
- * @servers: the servers
+ * @pick: the servers
  *
  * Return: the first entry, or NULL if there is none.
  */
-struct calendar_entry *calendar_advance(struct calendar *calendar, const struct server *servers)
+struct calendar_entry *calendar_advance(struct calendar *calendar, const struct pick *pick)
 {
 	for (;;) {
 		while (calendar->nr) {
@@ -175,8 +200,9 @@ struct calendar_entry *calendar_advance(struct calendar *calendar, const struct 
 			if (year % (CALENDAR_COARSE / 2) == 0)
 				list_spread(calendar, &calendar->beyond);
 		}
-		look_closer(calendar->fine[calendar->now % CALENDAR_FINE], servers);
-		look_ahead(calendar->fine[(calendar->now + 1) % CALENDAR_FINE], servers);
+		look_beyond(calendar->fine[calendar->now % CALENDAR_FINE], pick);
+		look_closer(calendar->fine[(calendar->now + 1) % CALENDAR_FINE], pick);
+		look_ahead(calendar->fine[(calendar->now + 2) % CALENDAR_FINE], pick);
 	}
 }
 

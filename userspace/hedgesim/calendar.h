@@ -10,9 +10,9 @@
  *	near	a heap, of what is before the first bucket that is still a list
  *
  * So all but the heap is written and read in rows, whatever the number of servers,
- * and a bucket before its entries are due it is known which copies and servers
- * will be needed: they are brought into the processor's cache. With few servers
- * everything is in the heap.
+ * and some buckets before its entries are due it is known which copies and servers
+ * will be needed: they are brought into the processor's cache, and then what these
+ * point at. With few servers everything is in the heap.
  *
  * A copy knows the time of its completion. An entry with another time is void: who
  * takes a copy out, or gives it another time, leaves the old entry where it is.
@@ -79,7 +79,7 @@ void calendar_init(struct calendar *calendar, size_t slots, double service);
 void calendar_free(struct calendar *calendar);
 void calendar_put(struct calendar *calendar, struct calendar_entry entry);
 void calendar_pop(struct calendar *calendar);
-struct calendar_entry *calendar_advance(struct calendar *calendar, const struct server *servers);
+struct calendar_entry *calendar_advance(struct calendar *calendar, const struct pick *pick);
 
 /**
  * calendar_add - add a completion, or give one another time
@@ -99,24 +99,24 @@ static inline void calendar_add(struct calendar *calendar, double time, struct c
  */
 static inline void calendar_remove(struct copy *copy)
 {
-	copy->end = -1;
+	copy->end = -INFINITY;
 }
 
 /**
  * calendar_first - the next completion
  * @calendar: the calendar
- * @servers: the servers
+ * @pick: the servers
  *
  * Return: it, or NULL if the calendar is empty; taken out by calendar_pop().
  */
 static inline struct calendar_entry *calendar_first(struct calendar *calendar,
-						    const struct server *servers)
+						    const struct pick *pick)
 {
 	struct calendar_entry *first = calendar->near;
 
 	if (calendar->nr && (!first->copy || first->copy->end == first->time))
 		return first;
-	return calendar_advance(calendar, servers);
+	return calendar_advance(calendar, pick);
 }
 
 #endif

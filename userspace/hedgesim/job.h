@@ -3,7 +3,8 @@
  * Jobs, their tasks, and the copies of these.
  *
  * Most jobs have one task, and most tasks one copy: the first of each is part of
- * what it belongs to, so that all of such a job lies in three cache lines.
+ * what it belongs to, so that all of such a job lies in three cache lines, of
+ * which the copy is the first.
  */
 #ifndef HEDGESIM_JOB_H
 #define HEDGESIM_JOB_H
@@ -26,12 +27,12 @@ enum place { QUEUED, HANDED, SERVED };
  * @task: the task
  * @next: the next copy of the task
  * @list: among the copies that wait at the same place
- * @end: when it will have been served; negative while it is in no slot
+ * @end: when it will have been served; negative while it is in no slot: by how long
+ * its service will be, minus infinity if that is not known before it begins
  * @handed: when it was handed to its server
  * @slow: its service time for a size of 1
- * @left: of a copy whose service is known before it begins: that, else negative
  * @server: where it is
- * @depth: copies in flight at its server when it was handed over
+ * @depth: copies in flight at its server when it was handed over, or COPY_DEEP
  * @place: see above
  * @hedge: it was sent because of a timeout, or beside a started one
  * @probe: it is a probe
@@ -41,14 +42,17 @@ struct copy {
 	struct task *task;
 	struct copy *next;
 	struct list list;
-	double end, handed, slow, left;
-	u32 server, depth;
+	double end, handed, slow;
+	u32 server;
+	u16 depth;
 	u8 place;
-	bool hedge, probe, went;
+	bool hedge : 1, probe : 1, went : 1;
 };
+#define COPY_DEEP 0xffff
 
 /**
  * struct task - a part of a job that is served by itself
+ * @first: memory of the first copy
  * @job: the job
  * @next: the next task of the job
  * @copies: those that are somewhere
@@ -64,9 +68,9 @@ struct copy {
  * @done: it has what it needs
  * @probed: a probe has decided where it is served
  * @first_used: @first is one of the copies
- * @first: memory of the first copy
  */
 struct task {
+	struct copy first;
 	struct job *job;
 	struct task *next;
 	struct copy *copies;
@@ -74,17 +78,16 @@ struct task {
 	u32 nr, out, starts, hedges, needed;
 	u32 started, clock;
 	bool clocked, done, probed, first_used;
-	struct copy first;
 };
 
 /**
  * struct job - a job
+ * @first: memory of the first task
  * @arrival: when it arrived
  * @started: when its last task started
  * @due: when it is due, in nanoseconds of the module
  * @size: its size
- * @tasks: those that are somewhere
- * @current: the task of the shared queue that wants more copies
+ * @tasks: those that are somewhere, the last that was made first
  * @legs: the servers that can serve it, NULL for all
  * @unassigned: tasks that have not started
  * @unfinished: tasks that are not done
@@ -93,19 +96,21 @@ struct task {
  * @type: its type
  * @batch: of the statistics it counts in, STATS_BATCHES for none
  * @first_used: @first is one of the tasks
- * @first: memory of the first task
+ * @wants: in the shared queue: the first of @tasks wants more copies
  */
 struct job {
+	struct task first;
 	double arrival, started, size;
 	u64 due;
-	struct task *tasks, *current;
+	struct task *tasks;
 	u32 *legs;
-	u32 unassigned, unfinished, alive;
 	u32 waiting;
+	u16 unassigned, unfinished, alive;
 	u16 type;
 	u8 batch;
-	bool first_used;
-	struct task first;
+	bool first_used, wants;
 } __attribute__((aligned(64)));
+
+_Static_assert(sizeof(struct copy) == 64 && sizeof(struct job) == 192, "three cache lines");
 
 #endif

@@ -16,7 +16,6 @@
 #define LAST_RESORT	(1ULL << 63)
 #define FEW		16		/* to be drawn again if drawn twice */
 #define MANY	4096	/* servers that do not fit into the processor's cache */
-#define AHEAD	16	/* draws between the fetching of a server and its use */
 
 static bool contains(const u32 *list, u32 nr, u32 server)
 {
@@ -112,6 +111,21 @@ static u32 draw_weighted(const struct routing *route, u32 nr, u64 *random)
 }
 
 /*
+ * The next server that will be drawn is fetched, and of one that has come nearer,
+ * and is there by now, the end of its queue.
+ */
+static void draw_ahead(struct pick *pick)
+{
+	u32 server = hedge_random_below(&pick->ahead, pick->nr);
+	u32 at = pick->drawn++;
+
+	__builtin_prefetch(&pick->server[server], 1);
+	pick->to_come[at % PICK_AHEAD] = server;
+	server = pick->to_come[(at - PICK_AHEAD / 2) % PICK_AHEAD];
+	__builtin_prefetch(pick->server[server].queue.prev, 1);
+}
+
+/*
  * A random server. So many as do not fit into the processor's cache are fetched
  * some draws before they are drawn: a second generator is that much ahead. Other
  * draws let the first catch up, so now and then it starts anew.
@@ -123,12 +137,12 @@ static u32 draw_any(struct pick *pick)
 	if (pick->nr > MANY) {
 		if (!pick->ahead_left) {
 			pick->ahead = pick->random;
-			pick->ahead_left = 8 * AHEAD;
-			draws = AHEAD;
+			pick->ahead_left = 8 * PICK_AHEAD;
+			draws = PICK_AHEAD;
 		}
 		pick->ahead_left--;
 		while (draws--)
-			__builtin_prefetch(&pick->server[hedge_random_below(&pick->ahead, pick->nr)], 1);
+			draw_ahead(pick);
 	}
 	return hedge_random_below(&pick->random, pick->nr);
 }
@@ -328,7 +342,8 @@ static u32 tree_choose(struct pick *pick, const struct wish *wish, u32 *chosen)
 			tree_set(tree, chosen[n], NEVER);
 		n++;
 	}
-	for (i = 0; i < n; i++)
+	/* The last one was not taken out of the tree. */
+	for (i = 0; i + 1 < wish->wanted && i < n; i++)
 		pick_update(pick, chosen[i]);
 	for (i = 0; i < wish->nr_except; i++)
 		pick_update(pick, wish->except[i]);

@@ -20,6 +20,7 @@
 
 #define PICK_LEVELS	7	/* of a tree of degree eight: 8^7 servers */
 #define PICK_GROUPS	HEDGE_MAX_LEGS
+#define PICK_AHEAD	16	/* draws between the fetching of a server and its use */
 
 /* A node of a tree: the least key below it, and how many servers have it. */
 struct tree_node {
@@ -89,6 +90,8 @@ struct routing {
  * @random: state of the generator
  * @ahead: the same, some draws later
  * @ahead_left: draws until that is set anew
+ * @drawn: draws that it has made
+ * @to_come: the last of them, in a ring
  * @turn: for round-robin
  * @all: every server
  * @idle: every idle server, if it is needed
@@ -101,7 +104,7 @@ struct pick {
 	struct server *server;
 	u32 nr, depth[PICK_GROUPS], use, sitting;
 	u64 random, ahead;
-	u32 ahead_left, turn;
+	u32 ahead_left, turn, drawn, to_come[PICK_AHEAD];
 	struct set all, idle;
 	struct routing route[2];
 	struct tree best[2], best_idle[2];

@@ -58,6 +58,7 @@ struct sim {
 	struct learn learn;
 	struct calendar calendar;
 	struct heap waiting, started, clock;
+	struct job *first;		/* arrives, and nothing is served before it */
 	struct pool jobs, tasks, copies, legs;
 	struct rng arrivals, sizes, services, others;
 	double now, next_arrival, gap, next_tick, stretch, epoch;
@@ -100,7 +101,7 @@ static struct copy *copy_new(struct sim *s, struct task *task, bool hedge)
 	c->probe = !hedge && knob(s, HEDGE_PROBE);
 	c->went = false;
 	c->place = QUEUED;
-	c->left = -1;
+	c->end = -INFINITY;
 	c->next = task->copies;
 	task->copies = c;
 	task->nr++;
@@ -160,6 +161,12 @@ static void copy_free(struct sim *s, struct copy *c)
 		pool_put(&s->copies, c);
 	if (task->done && !task->nr)
 		task_free(s, task);
+}
+
+/* The task of the shared queue that wants more copies. */
+static struct task *wants_more(const struct job *job)
+{
+	return job->wants ? job->tasks : NULL;
 }
 
 /* --- the order of jobs and tasks ---------------------------------------------------- */
@@ -256,8 +263,8 @@ static void add_work(struct sim *s, struct copy *c, u32 server)
 		return;
 	if (s->known_work) {
 		c->slow = slowness(s, c, server);
-		c->left = service_of(s, c);
-		s->present[server] = fmax(s->present[server], s->now) + c->left / s->config->slots;
+		c->end = -service_of(s, c);
+		s->present[server] = fmax(s->present[server], s->now) - c->end / s->config->slots;
 	} else {
 		/* In parts of a usual size, so that the key is whole. */
 		s->present[server] += c->task->size / s->config->size.mean * 1024;
@@ -271,7 +278,7 @@ static void drop_work(struct sim *s, struct copy *c)
 		return;
 	if (s->known_work) {
 		double left = c->place == SERVED ? c->end - s->now :
-			      c->left >= 0 ? c->left : service_of(s, c);
+			      isfinite(c->end) ? -c->end : service_of(s, c);
 
 		s->present[c->server] -= left / s->config->slots;
 	} else {
@@ -284,13 +291,12 @@ static void drop_work(struct sim *s, struct copy *c)
 static void serve(struct sim *s, struct copy *c)
 {
 	struct server *at = &s->pick.server[c->server];
-	double service = c->left;
+	double service = -c->end;
 
-	if (service < 0) {
+	if (!isfinite(service)) {
 		c->slow = slowness(s, c, c->server);
 		service = service_of(s, c);
 	}
-	c->left = -1;
 	c->place = SERVED;
 	at->busy++;
 	s->busy++;
@@ -339,7 +345,7 @@ static void hand(struct sim *s, struct copy *c, u32 server)
 		return;
 	c->went = true;
 	c->handed = s->now;
-	c->depth = at->view.inflight;
+	c->depth = min(at->view.inflight, COPY_DEEP);
 	s->sent++;
 	task_starts(s, task);
 	/* The next hedge is due after the one before has started, or was moved. */
@@ -357,10 +363,13 @@ static bool budget_pays(const struct sim *s)
 	return !s->config->budget || hedge_budget_pays(s->budget);
 }
 
-/* Starts a copy if the budget allows it: only one beside those needed costs. */
+/*
+ * Starts a copy if the budget allows it: only one beside those needed costs, and
+ * one that comes too late (with "cancel none").
+ */
 static bool start(struct sim *s, struct copy *c, u32 server)
 {
-	if (c->task->out && c->task->starts >= s->config->need && !c->went) {
+	if ((c->task->out || c->task->done) && c->task->starts >= s->config->need && !c->went) {
 		if (!budget_pays(s))
 			return false;
 		if (s->config->budget)
@@ -441,8 +450,7 @@ static bool preempt(struct sim *s, u32 server)
 
 	if (!c || c->probe)
 		return false;
-	c->left = c->end - s->now;
-	calendar_remove(c);
+	c->end = s->now - c->end;
 	c->task->out--;
 	free_slot(s, server);
 	enqueue(s, c, server, true);
@@ -678,10 +686,18 @@ static void serve_first(struct sim *s, u32 server)
 		discard_copies(s, c->task, c, false);
 }
 
+/* How many copies a task from the shared queue gets: some only of servers that are idle when it arrives. */
+static u32 copies_of(const struct sim *s, const struct job *job)
+{
+	if (knob(s, HEDGE_COPIES_TO) == HEDGE_IDLE && job != s->first)
+		return 1;
+	return knob(s, HEDGE_COPIES);
+}
+
 /* Starts a task of a job from the shared queue at a server. */
 static void serve_job(struct sim *s, struct job *job, u32 server)
 {
-	struct task *task = job->current;
+	struct task *task = wants_more(job);
 	struct copy *c;
 	bool started;
 
@@ -691,7 +707,7 @@ static void serve_job(struct sim *s, struct job *job, u32 server)
 			set_clock(s, task, job->arrival, server);
 	}
 	c = copy_new(s, task, false);
-	job->current = task;
+	job->wants = true;
 	s->messages++;
 	c->server = server;
 	add_work(s, c, server);
@@ -702,10 +718,10 @@ static void serve_job(struct sim *s, struct job *job, u32 server)
 	}
 	see_work(s, server);
 	pick_update(&s->pick, server);
-	if (!started || task->starts >= knob(s, HEDGE_COPIES) ||
+	if (!started || task->starts >= copies_of(s, job) ||
 	    knob(s, HEDGE_CANCEL) == HEDGE_CANCEL_START)
-		job->current = NULL;
-	if (job->current || job->unassigned)
+		job->wants = false;
+	if (job->wants || job->unassigned)
 		queue_job(s, job);
 	else
 		heap_remove(&s->waiting, &job->waiting);
@@ -756,12 +772,12 @@ static void share(struct sim *s)
 				       task ? heap_least(&s->started) : NULL,
 				       s->waiting.nr + nr_jobs || s->queued);
 		if (next == HEDGE_NEXT_WAITING) {
-			if (choose(s, job, job->current, wish)) {
+			if (choose(s, job, wants_more(job), wish)) {
 				serve_job(s, job, s->chosen[0]);
 				continue;
 			}
 			/* If one that could go anywhere cannot, no other can. */
-			stuck = !job->legs && !job->current;
+			stuck = !job->legs && !job->wants;
 			heap_remove(&s->waiting, &job->waiting);
 			s->aside_jobs = grow(s->aside_jobs, &s->room_jobs, nr_jobs, sizeof(job));
 			s->aside_jobs[nr_jobs++] = job;
@@ -893,9 +909,9 @@ static struct job *job_new(struct sim *s)
 
 	job->arrival = s->now;
 	job->size = config->size.kind == LAW_DET ? config->size.a : law_sample(&config->size, &s->sizes);
-	job->tasks = job->current = NULL;
+	job->tasks = NULL;
 	job->waiting = job->alive = 0;
-	job->first_used = false;
+	job->first_used = job->wants = false;
 	job->unassigned = job->unfinished = number_of_tasks(config->tasks, &s->others);
 	job->due = knob(s, HEDGE_ORDER) == HEDGE_EDD ? due_time(s, job) : 0;
 	job->type = config->types ? draw_type(s) : 0;
@@ -903,6 +919,22 @@ static struct job *job_new(struct sim *s)
 	job->batch = number < s->warm || number >= config->jobs ? STATS_BATCHES :
 		     (number - s->warm) / s->per_batch;
 	return job;
+}
+
+/* A job comes to the shared queue. What copies wait for once it has arrived is no idle server. */
+static void arrive_in_queue(struct sim *s, struct job *job)
+{
+	bool joins = knob(s, HEDGE_REPLICATE) == HEDGE_R;
+
+	s->first = s->waiting.nr || (joins && s->started.nr) ? NULL : job;
+	queue_job(s, job);
+	dispatch(s);
+	s->first = NULL;
+	if (!job->wants || knob(s, HEDGE_COPIES_TO) != HEDGE_IDLE)
+		return;
+	job->wants = false;
+	if (!job->unassigned)
+		heap_remove(&s->waiting, &job->waiting);
 }
 
 static void arrive(struct sim *s)
@@ -915,11 +947,12 @@ static void arrive(struct sim *s)
 	/* A task counts as a read. */
 	if (s->config->budget && s->pick.nr > 1)
 		s->budget = hedge_budget_credit(s->budget, nr * knob(s, HEDGE_BUDGET_PCT));
-	if (s->shared)
-		queue_job(s, job);
-	else
-		for (i = 0; i < nr; i++)
-			arrive_at_servers(s, job);
+	if (s->shared) {
+		arrive_in_queue(s, job);
+		return;
+	}
+	for (i = 0; i < nr; i++)
+		arrive_at_servers(s, job);
 	dispatch(s);
 }
 
@@ -939,8 +972,8 @@ static void finish_task(struct sim *s, struct task *task, const struct copy *las
 
 	heap_remove(&s->started, &task->started);
 	heap_remove(&s->clock, &task->clock);
-	if (job->current == task) {
-		job->current = NULL;
+	if (wants_more(job) == task) {
+		job->wants = false;
 		if (!job->unassigned)
 			heap_remove(&s->waiting, &job->waiting);
 	}
@@ -966,7 +999,7 @@ static void probe_wins(struct sim *s, struct copy *c)
 		return;
 	}
 	leave(s, c);
-	c->left = service;
+	c->end = -service;
 	place(s, c, c->server);
 }
 
@@ -1080,7 +1113,7 @@ static double earlier(double a, double b)
 
 static void step(struct sim *s, bool arrivals)
 {
-	const struct calendar_entry *first = calendar_first(&s->calendar, s->pick.server);
+	const struct calendar_entry *first = calendar_first(&s->calendar, &s->pick);
 	double completion = first ? first->time : INFINITY;
 	double timeout = INFINITY, arrival = arrivals ? s->next_arrival : INFINITY;
 
@@ -1089,7 +1122,7 @@ static void step(struct sim *s, bool arrivals)
 	while (earlier(completion, earlier(timeout, arrival)) > s->next_tick) {
 		pass_time(s, s->next_tick);
 		tick(s);
-		first = calendar_first(&s->calendar, s->pick.server);
+		first = calendar_first(&s->calendar, &s->pick);
 		completion = first ? first->time : INFINITY;
 	}
 	s->result->events++;
