@@ -99,12 +99,14 @@ enum hedge_health {
  * struct hedge_leg_io - the one I/O of our own that a leg may have out (leg_io.c)
  * @out: handed to the leg's worker, and not seen to have ended
  * @ended: the device has answered
+ * @left: a write or a flush that was left behind, and whose end was not told yet
  * @bvec: of @bio
  * @bio: the I/O
  */
 struct hedge_leg_io {
 	bool out;
 	bool ended;
+	bool left;
 	struct bio_vec bvec;
 	struct bio bio;
 };
@@ -463,11 +465,13 @@ enum hedge_recover_state {
 	HEDGE_RECOVER_DRAINING,	/* its region is closed; writes in it go on */
 	HEDGE_RECOVER_COPYING,	/* kcopyd is at work, or the check */
 	HEDGE_RECOVER_COPIED,	/* it has ended */
+	HEDGE_RECOVER_LATE,	/* kcopyd is at work, and the region was opened */
 };
 
 /**
  * struct hedge_recover - the one region that is being worked on
- * @state: changed by the region worker, but for COPYING to COPIED
+ * @state: changed by the region worker, but for COPYING to COPIED and LATE to IDLE
+ *	   (h->region_lock)
  * @region: the closed region
  * @sector: first sector to copy, from the start of the target
  * @count: how many
@@ -554,6 +558,7 @@ struct hedge_check {
  * @known: what the legs hold is known, for a later table too
  * @lost: a flush has failed on the last full leg since the last sweep
  * @untold: that happened, and no flush by the user has failed for it yet
+ * @no_zeroes: a leg has refused to write zeroes
  * @ran: whether it was ever resumed, and all targets of its table with it
  * @log_failed: the log could not be written
  * @handle_errors: the feature of that name
@@ -636,6 +641,7 @@ struct hedge {
 	bool ran;
 	bool lost;
 	bool untold;
+	bool no_zeroes;
 	bool log_failed;
 	bool handle_errors;
 	bool keep_log;
@@ -962,6 +968,7 @@ void hedge_region_kick(struct hedge *h);
 int hedge_region_close(struct hedge *h, region_t region);
 bool hedge_region_drained(struct hedge *h, region_t region);
 void hedge_region_reopen(struct hedge *h, region_t region);
+void hedge_region_lost(struct hedge *h);
 int hedge_region_flush_legs(struct hedge *h);
 
 /* sync.c: which legs hold which writes. */
@@ -1062,6 +1069,7 @@ void hedge_recover_exit(struct hedge *h);
 void hedge_recover_start(struct hedge *h);
 void hedge_recover_stop(struct hedge *h);
 bool hedge_recover_step(struct hedge *h);
+bool hedge_recover_is_late(struct hedge *h, unsigned int leg);
 void hedge_recover_again(struct hedge *h);
 void hedge_recover_repair(struct hedge_read *r);
 void hedge_recover_borrow(struct hedge *h, region_t region);

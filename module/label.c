@@ -331,8 +331,12 @@ static int write_rounds(struct hedge *h)
 	l->set.region_size = h->region_size;
 	for (;;) {
 		failed = one_round(h, &nobody);
-		if (nobody)
+		if (nobody) {
+			/* It may have been the flush before it. */
+			if (failed)
+				hedge_region_lost(h);
 			return -EIO;
+		}
 		if (!failed)
 			break;
 		for_each_set_bit(i, &failed, HEDGE_MAX_LEGS)

@@ -7,7 +7,7 @@
  * worker submits and which its waiter may leave behind: a read when patience is at an
  * end, a write or a flush when the leg is to be taken out and can be. What was left
  * behind belongs to the leg until it ends; the next write or flush there waits for it
- * first.
+ * first, and fails if it did: the leg may be in still, when others went out meanwhile.
  *
  * All functions but the completion are called by one at a time: the region worker, or
  * who runs while it is idle (preresume, postsuspend). hedge->leg_ios counts what is out:
@@ -67,6 +67,7 @@ void hedge_leg_io_start(struct hedge_leg *leg, blk_opf_t opf, sector_t sector,
 
 	io->out = true;
 	io->ended = false;
+	io->left = false;
 	bio_init(bio, leg->dev->bdev, &io->bvec, 1, opf | REQ_SYNC | REQ_META);
 	bio->bi_iter.bi_sector = sector;
 	bio->bi_private = leg;
@@ -116,11 +117,20 @@ static bool wait_unless_failed(struct hedge_leg *leg)
  *
  * Context: see above. Sleeps while one that was left behind is out.
  *
- * Return: 0, or -ECANCELED if the leg is to be taken out and that one is still out.
+ * Return: 0, what the device says of that one, or -ECANCELED if the leg is to be taken
+ * out and that one is still out.
  */
 int hedge_leg_io_claim(struct hedge_leg *leg)
 {
-	return wait_unless_failed(leg) ? 0 : -ECANCELED;
+	struct hedge_leg_io *io = leg->io;
+
+	if (!wait_unless_failed(leg))
+		return -ECANCELED;
+	if (!io->left)
+		return 0;
+	/* It is told once. */
+	io->left = false;
+	return blk_status_to_errno(io->bio.bi_status);
 }
 
 /**
@@ -134,8 +144,10 @@ int hedge_leg_io_claim(struct hedge_leg *leg)
  */
 int hedge_leg_io_end(struct hedge_leg *leg)
 {
-	if (!wait_unless_failed(leg))
+	if (!wait_unless_failed(leg)) {
+		leg->io->left = true;
 		return -ECANCELED;
+	}
 	return blk_status_to_errno(leg->io->bio.bi_status);
 }
 

@@ -8,11 +8,18 @@
  * again, and the writes that waited go on:
  *
  *	IDLE --close--> DRAINING --no write pending--> COPYING --> COPIED --> IDLE
+ *	                                                  |                    ^
+ *	                                                  +-------> LATE ------+
  *
  * The region worker takes each of these steps; kcopyd's callback only notes the
- * result and wakes it. Rewrites of blocks that could not be read come first. They
- * are copied in the same way, from a leg on which the read worked, and so under a
- * closed region: no write can come between.
+ * result and wakes it. When a leg is taken out that the copy may wait for, the region is
+ * opened without it: what kcopyd writes there later does no harm, as the legs that it
+ * writes to miss the region, or are out. None of them changes that until the copy has
+ * ended: no other is begun, and no such leg comes back.
+ *
+ * Rewrites of blocks that could not be read come first. They are copied in the same
+ * way, from a leg on which the read worked, and so under a closed region: no write can
+ * come between.
  *
  * A region whose source cannot be read is left out, and tried again some seconds
  * later. A leg that cannot be written to goes out.
@@ -48,11 +55,18 @@ struct repair {
  */
 static void tell_copied(struct hedge *h)
 {
+	struct hedge_recover *rec = &h->recover;
 	unsigned long flags;
 
 	spin_lock_irqsave(&h->region_lock, flags);
-	/* After what the worker then reads, which it does without the lock. */
-	smp_store_release(&h->recover.state, HEDGE_RECOVER_COPIED);
+	if (rec->state == HEDGE_RECOVER_LATE) {
+		/* Pairs with the acquire in hedge_recover_is_late(). */
+		smp_store_release(&rec->state, HEDGE_RECOVER_IDLE);
+		wake_up(&rec->idle);
+	} else {
+		/* After what the worker then reads, which it does without the lock. */
+		smp_store_release(&rec->state, HEDGE_RECOVER_COPIED);
+	}
 	hedge_region_kick(h);
 	spin_unlock_irqrestore(&h->region_lock, flags);
 }
@@ -276,6 +290,52 @@ static void reopen(struct hedge *h)
 	rest(h);
 }
 
+/*
+ * Whether the copy need not be waited for: a leg went out for which it may wait, and all
+ * that it writes to are out or miss the region. What is rewritten on legs that have the
+ * region must not come after a write by the user.
+ */
+static bool may_leave(struct hedge *h)
+{
+	const struct hedge_recover *rec = &h->recover;
+	unsigned long legs = rec->dests | BIT(rec->source);
+
+	return !rec->borrowed && legs & ~h->live &&
+	       !(rec->dests & good_legs(h, rec->region));
+}
+
+/* Opens the region of a copy that hangs. Returns false if that has just ended. */
+static bool leave(struct hedge *h)
+{
+	struct hedge_recover *rec = &h->recover;
+	bool out;
+
+	spin_lock_irq(&h->region_lock);
+	out = rec->state == HEDGE_RECOVER_COPYING;
+	if (out)
+		rec->state = HEDGE_RECOVER_LATE;
+	spin_unlock_irq(&h->region_lock);
+	if (!out)
+		return false;
+	hedge_sync_record(h);
+	hedge_region_reopen(h, rec->region);
+	return true;
+}
+
+/**
+ * hedge_recover_is_late - whether a copy that was left behind may still write to a leg
+ * @h: the target
+ * @leg: the leg, which is out
+ *
+ * Context: the region worker, which is woken when that has ended.
+ */
+bool hedge_recover_is_late(struct hedge *h, unsigned int leg)
+{
+	/* Pairs with the release in tell_copied(). */
+	return smp_load_acquire(&h->recover.state) == HEDGE_RECOVER_LATE &&
+	       h->recover.dests & BIT(leg);
+}
+
 /* Returns false if the copy is made once more, from another leg. */
 static bool finish(struct hedge *h)
 {
@@ -327,6 +387,8 @@ bool hedge_recover_step(struct hedge *h)
 	case HEDGE_RECOVER_COPIED:
 		return finish(h);
 	case HEDGE_RECOVER_COPYING:
+		return may_leave(h) && leave(h);
+	case HEDGE_RECOVER_LATE:
 		return false;
 	case HEDGE_RECOVER_IDLE:
 		if (!begin(h)) {

@@ -171,12 +171,38 @@ static int flush_log(struct hedge *h)
 }
 
 /**
+ * hedge_region_lost - a flush of ours has failed on the last leg that holds everything
+ * @h: the target
+ *
+ * It may have lost what was acknowledged: all others are copied from it again, and the
+ * next flush by the user fails.
+ *
+ * Context: the region worker, or process while there is no I/O.
+ */
+void hedge_region_lost(struct hedge *h)
+{
+	h->lost = true;
+	WRITE_ONCE(h->untold, true);
+	hedge_sync_unflushed(h);
+}
+
+/* What follows from the end of a flush of ours. Returns whether it was a failure. */
+static int flushed(struct hedge_leg *leg, int r, bool *stays)
+{
+	if (!r || r == -EOPNOTSUPP)
+		return 0;
+	/* A leg that is to go is left to hedge_sync_requests(). */
+	if (r != -ECANCELED && !hedge_sync_out(leg, HEDGE_FLUSH_FAILED))
+		*stays = true;
+	return r;
+}
+
+/**
  * hedge_region_flush_legs - make durable what was written to the live legs
  * @h: the target
  *
- * A leg that cannot be flushed goes out, or if it is the last that holds everything
- * all others are copied from it again, and the next flush by the user fails; one that
- * hangs until it is taken out is not waited for any longer.
+ * A leg that cannot be flushed goes out, unless it is the last that holds everything;
+ * one that hangs until it is taken out is not waited for any longer.
  *
  * Context: the region worker. May sleep.
  *
@@ -186,32 +212,23 @@ int hedge_region_flush_legs(struct hedge *h)
 {
 	unsigned long live = h->live, begun = 0;
 	bool stays = false;
-	int r, error = 0;
 	unsigned int i;
+	int error = 0;
 
 	for_each_set_bit(i, &live, h->nr_legs) {
-		error = hedge_leg_io_claim(&h->leg[i]);
+		error = flushed(&h->leg[i], hedge_leg_io_claim(&h->leg[i]),
+				&stays);
 		if (error)
 			break;
 		hedge_leg_io_start(&h->leg[i], REQ_OP_WRITE | REQ_PREFLUSH, 0,
 				   NULL, 0);
 		begun |= BIT(i);
 	}
-	for_each_set_bit(i, &begun, h->nr_legs) {
-		r = hedge_leg_io_end(&h->leg[i]);
-		if (!r || r == -EOPNOTSUPP)
-			continue;
-		error = r;
-		/* hedge_sync_requests() does the other. */
-		if (r != -ECANCELED &&
-		    !hedge_sync_out(&h->leg[i], HEDGE_FLUSH_FAILED))
-			stays = true;
-	}
-	if (stays) {
-		h->lost = true;
-		WRITE_ONCE(h->untold, true);
-		hedge_sync_unflushed(h);
-	}
+	for_each_set_bit(i, &begun, h->nr_legs)
+		error = flushed(&h->leg[i], hedge_leg_io_end(&h->leg[i]),
+				&stays) ?: error;
+	if (stays)
+		hedge_region_lost(h);
 	return error;
 }
 

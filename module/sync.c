@@ -176,6 +176,8 @@ bool hedge_sync_out(struct hedge_leg *leg, enum hedge_health why)
 	WRITE_ONCE(h->partial, h->partial & ~BIT(leg->index));
 	choose_default(h);
 	clear_bit(leg->index, &h->unflushed);
+	/* It lacks all that is not clean anyhow. */
+	leg->io->left = false;
 	for_each_set_bit(region, h->open, h->nr_regions) {
 		leg_misses(leg, region);
 		tell_log(h, region);
@@ -530,7 +532,9 @@ void hedge_sync_requests(struct hedge *h)
 			hedge_sync_out(&h->leg[i], HEDGE_TAKEN_OUT);
 			done(h, &h->to_fail, i);
 		}
-		if (READ_ONCE(h->to_reinstate) & BIT(i)) {
+		/* Else when that has ended: it might write to what is in sync by then. */
+		if (READ_ONCE(h->to_reinstate) & BIT(i) &&
+		    !hedge_recover_is_late(h, i)) {
 			reinstate(&h->leg[i]);
 			done(h, &h->to_reinstate, i);
 		}

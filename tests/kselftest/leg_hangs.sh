@@ -1,9 +1,10 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
 #
-# A leg that hangs while the target flushes it, or writes its label: it can be taken out all the
-# same, writes go on, and it comes back when it answers. What was left behind is waited for, a
-# flush by the destructor only. Needs hedgectl, jq, dm-lag.
+# A leg that hangs while the target flushes it, writes its label, or copies to or from it: it can be
+# taken out all the same, writes go on, and it comes back when it answers. What was left behind is
+# waited for, a flush by the destructor only. And flushes that fail unseen by the user are told with
+# the next one. Needs hedgectl, jq, dm-lag.
 # limit: 300
 
 . "$(dirname "$0")/common.sh"
@@ -13,8 +14,10 @@
 need_module loop
 mkdir "$TMP/files"
 mount -t tmpfs tmpfs "$TMP/files"
-truncate -s 8M "$TMP/files/disk"
-losetup /dev/loop0 "$TMP/files/disk"
+for i in 0 1; do
+	truncate -s 8M "$TMP/files/disk$i"
+	losetup /dev/loop$i "$TMP/files/disk$i"
+done
 
 legs_brd 5 8
 r0=/dev/ram0 r1=/dev/loop0 r2=/dev/ram1 spare=/dev/ram2 log=/dev/ram3 log2=/dev/ram4
@@ -27,6 +30,8 @@ takes_write()
 	timeout 60 dd if="$TMP/block" of="$DEV" bs=4k seek="$2" oflag=direct conv=notrunc status=none
 }
 
+fsync() { dd if=/dev/zero of="$DEV" bs=4k count=1 seek=700 conv=fsync,notrunc status=none; }
+
 # --- a flush ----------------------------------------------------------------------------
 
 lag_leg 1
@@ -37,8 +42,11 @@ lag 1 stuck 1
 # What was written is idle soon: then the legs are flushed, to call it clean.
 check "a flush hangs on one leg" wait_until 30 lag_holds 1 1
 check_eq "nothing else does" "$(lag_queued 1)" 1
+check "another leg is told to go" message fail 2
+check "and not to" message reinstate 2
 check "the leg can be taken out" message fail 1
 check "the leg goes out" wait_until 20 state 1 failed
+check_eq "the other one does not" "$(get legs/2/state)" in_sync
 check "writes go on, also where none was" takes_write B 1024
 check "and what is read is right" volume_reads B 1024
 check "the table can be changed" timeout 60 dmsetup suspend "$NAME"
@@ -76,6 +84,99 @@ wait $remover || gone=$?
 check_eq "and goes" $gone 0
 dmsetup remove lag1
 LEGS[1]=$r1
+
+# The leg stays after all, as the other one's flush fails; and then its own does.
+LEGS=(/dev/loop1 "$r1")
+lag_leg 0
+lag_leg 1
+hedge_create
+write A 0
+for i in 0 1; do lag $i writes 1; done
+lag 0 stuck 1
+lag 1 error 1
+check "a flush hangs on one leg" wait_until 30 lag_holds 0 1
+check "it is told to go" message fail 0
+check "the other one goes, whose flush has failed" wait_until 20 state 1 failed
+check_eq "the leg stays" "$(get legs/0/state)" in_sync
+check "its flush is out" lag_holds 0 1
+lag 0 error 1
+lag 0 stuck 0
+lag_idle() { (($(lag_queued 0) == 0)); }
+check "and fails" wait_until 10 lag_idle
+for i in 0 1; do lag $i error 0; done
+check "the other one comes back" message reinstate 1
+check "it is copied" wait_until 60 state 1 in_sync
+check_fails "what was lost was acknowledged: the next fsync fails" fsync
+check "and the one after it does not" fsync
+check "all is copied in the end" wait_until 60 state 1 in_sync
+hedge_remove
+for i in 0 1; do dmsetup remove lag$i; done
+LEGS=("$r0" "$r1" "$r2")
+
+# --- a copy -----------------------------------------------------------------------------
+
+# copy_hangs: a write to its region waits until leg $1 goes, which the copy to leg 2 waits for
+copy_hangs()
+{
+	write A 0
+	check "leg 2 goes out" message fail 2
+	check "and is out" wait_until 20 state 2 failed
+	write B 0
+	lag "$1" writes 1
+	lag "$1" stuck 1
+	check "leg 2 comes back" message reinstate 2
+	check "its copy hangs" wait_until 20 lag_holds "$1" 1
+	takes_write C 0 &
+	writer=$!
+	sleep 1
+	check "a write to that region waits" kill -0 $writer
+	check "leg $1 can be taken out" message fail "$1"
+	check "it goes out" wait_until 20 state "$1" failed
+	done=0
+	wait $writer || done=$?
+	check_eq "the write ends" $done 0
+	check "what is read is right" volume_reads C 0
+	check "writes go on elsewhere" takes_write D 1024
+}
+
+for d in "${LEGS[@]}"; do dd if=/dev/zero of="$d" bs=1M count=8 oflag=direct status=none; done
+
+# From leg 0 to leg 2, which stays, and gets old data late.
+lag_leg 0
+hedge_create
+copy_hangs 0
+check_eq "leg 2 is not in sync" "$(get legs/2/state)" resync
+lag 0 stuck 0
+check "leg 2 is copied when the old copy has ended" wait_until 30 state 2 in_sync
+check "leg 0 comes back" message reinstate 0
+check "and is copied" wait_until 30 state 0 in_sync
+hedge_remove
+check "all legs are equal" all_equal
+dmsetup remove lag0
+LEGS[0]=$r0
+
+# To leg 2, which must not come back before the old copy has ended.
+lag_leg 2
+hedge_create
+copy_hangs 2
+check "it is told to come back" message reinstate 2
+sleep 1
+check_eq "it does not while it hangs" "$(get legs/2/state)" failed
+dmsetup suspend "$NAME" &
+suspender=$!
+sleep 1
+check "a suspend waits for it" kill -0 $suspender
+lag 2 stuck 0
+gone=0
+wait $suspender || gone=$?
+check_eq "and ends" $gone 0
+dmsetup resume "$NAME"
+state 2 failed && message reinstate 2
+check "it is copied" wait_until 30 state 2 in_sync
+hedge_remove
+check "all legs are equal" all_equal
+dmsetup remove lag2
+LEGS[2]=$r2
 
 # --- a label ----------------------------------------------------------------------------
 
@@ -116,8 +217,25 @@ check "all legs are equal" all_equal
 check "and start together" kernel "disk 2 $log 128" "$r2 ${LEGS[1]} $r0"
 find_sysfs
 check_eq "all in" "$(states)" "in_sync in_sync in_sync"
+
+# The flush before a label fails on the last full leg.
+message fail 0
+message fail 2
+alone() { [ "$(states)" = "failed in_sync failed" ]; }
+check "two legs go out" wait_until 20 alone
+write G 24
+lag 1 error 1
+check "one is to come back" message reinstate 0
+check "the last leg cannot be told so" wait_until 20 klog "the label of leg 1 .* cannot be written"
+lag 1 error 0
+check_fails "what its cache has lost was acknowledged: the next fsync fails" fsync
+check "and the one after it does not" fsync
+check "the leg is copied" wait_until 30 state 0 in_sync
+check "the other one comes back" message reinstate 2
+check "it is copied" wait_until 30 state 2 in_sync
 stop
+check "all legs are equal" all_equal
 dmsetup remove lag1
 
-losetup -d /dev/loop0
+for i in 0 1; do losetup -d /dev/loop$i; done
 umount "$TMP/files"
