@@ -28,6 +28,7 @@
  * struct hedge_write - a write; a struct bio for each leg follows it
  * @hedge: the target
  * @parent: the bio to end
+ * @css: cgroup that a deferred one is charged to, with a reference, else NULL
  * @first: its first region
  * @nr: how many regions it touches, 0 for a flush
  * @pending: clones that have not ended
@@ -39,6 +40,7 @@
 struct hedge_write {
 	struct hedge *hedge;
 	struct bio *parent;
+	struct cgroup_subsys_state *css;
 	region_t first;
 	region_t nr;
 	atomic_t pending;
@@ -62,10 +64,18 @@ size_t hedge_write_size(unsigned int nr_legs)
 	return sizeof(struct hedge_write) + nr_legs * sizeof(struct bio);
 }
 
-static void end_write(struct bio *bio, blk_status_t status)
+static struct hedge_write *write_of(struct hedge *h, struct bio *bio)
 {
-	bio->bi_status = status;
-	bio_endio(bio);
+	return dm_per_bio_data(bio, h->ti->per_io_data_size);
+}
+
+static void end_write(struct hedge_write *w, blk_status_t status)
+{
+	struct bio *parent = w->parent;
+
+	hedge_css_put(w->css);
+	parent->bi_status = status;
+	bio_endio(parent);
 }
 
 static blk_status_t held_status(struct hedge *h)
@@ -91,7 +101,7 @@ static void hold(struct hedge *h, struct bio *bio)
 	}
 	spin_unlock_irqrestore(&h->wait_lock, flags);
 	if (suspending)
-		end_write(bio, held_status(h));
+		end_write(write_of(h, bio), held_status(h));
 }
 
 /**
@@ -112,7 +122,7 @@ void hedge_write_release(struct hedge *h)
 	h->nr_held = 0;
 	spin_unlock_irq(&h->wait_lock);
 	while ((bio = bio_list_pop(&held)))
-		end_write(bio, held_status(h));
+		end_write(write_of(h, bio), held_status(h));
 }
 
 /**
@@ -174,11 +184,9 @@ static void put_regions(struct hedge_write *w)
 
 static void finish(struct hedge_write *w, blk_status_t status)
 {
-	struct bio *parent = w->parent;
-
 	/* Before the end, which may be that of the target. */
 	put_regions(w);
-	end_write(parent, status);
+	end_write(w, status);
 }
 
 static bool lacks_out_leg(const struct hedge_write *w)
@@ -216,14 +224,18 @@ static bool legs_out(struct hedge_write *w)
  */
 void hedge_write_ended(struct hedge *h, struct bio *bio)
 {
-	struct hedge_write *w = dm_per_bio_data(bio, h->ti->per_io_data_size);
+	struct hedge_write *w = write_of(h, bio);
 
 	if (w->failed && is_discard(bio)) {
 		finish(w, w->status);
 		return;
 	}
 	if (w->refused && bio_op(bio) == REQ_OP_WRITE_ZEROES) {
-		/* A leg that cannot write zeroes is not a leg that has failed. */
+		/*
+		 * A leg that cannot write zeroes is not a leg that has failed. Nor
+		 * are the legs to be copied again each time.
+		 */
+		WRITE_ONCE(h->no_zeroes, true);
 		if (w->refused != w->sent)
 			hedge_sync_diverged(h, w->first, w->nr);
 		hedge_sync_record(h);
@@ -317,6 +329,9 @@ static int clone_init(struct hedge_write *w, struct bio *bio,
 
 	if (bio_init_clone(leg->dev->bdev, clone, bio, GFP_NOWAIT))
 		return -ENOMEM;
+	/* Else it is made by who is charged. */
+	if (w->css)
+		bio_associate_blkg_from_css(clone, w->css);
 	/* A leg may have taken it when another cannot: it has to wait then. */
 	clone->bi_opf &= ~(REQ_NOWAIT | REQ_RAHEAD | REQ_POLLED);
 	clone->bi_iter.bi_sector = leg->offset +
@@ -361,7 +376,7 @@ static void submit_all(struct hedge_write *w, struct bio *bio)
 /* Makes the clones. Returns false, and has ended the write, if that cannot be. */
 static bool prepare(struct hedge *h, struct bio *bio)
 {
-	struct hedge_write *w = dm_per_bio_data(bio, h->ti->per_io_data_size);
+	struct hedge_write *w = write_of(h, bio);
 
 	w->sent = hedge_sync_targets(h, w->first, w->nr);
 	w->failed = 0;
@@ -394,7 +409,7 @@ static void send_by_workers(struct hedge *h, struct hedge_write *w)
  */
 void hedge_write_send(struct hedge *h, struct bio *bio)
 {
-	struct hedge_write *w = dm_per_bio_data(bio, h->ti->per_io_data_size);
+	struct hedge_write *w = write_of(h, bio);
 
 	if (unlikely(holds(h))) {
 		put_regions(w);
@@ -415,7 +430,7 @@ void hedge_write_send(struct hedge *h, struct bio *bio)
 void hedge_write_log_failed(struct hedge *h, struct bio *bio)
 {
 	if (h->keep_log)
-		end_write(bio, BLK_STS_IOERR);
+		end_write(write_of(h, bio), BLK_STS_IOERR);
 	else
 		hold(h, bio);
 }
@@ -429,7 +444,7 @@ void hedge_write_log_failed(struct hedge *h, struct bio *bio)
  */
 void hedge_write_refuse(struct hedge *h, struct bio *bio)
 {
-	end_write(bio, BLK_STS_IOERR);
+	end_write(write_of(h, bio), BLK_STS_IOERR);
 }
 
 /**
@@ -442,7 +457,7 @@ void hedge_write_refuse(struct hedge *h, struct bio *bio)
 void hedge_write_regions(struct hedge *h, struct bio *bio, region_t *first,
 			 region_t *nr)
 {
-	struct hedge_write *w = dm_per_bio_data(bio, h->ti->per_io_data_size);
+	struct hedge_write *w = write_of(h, bio);
 
 	*first = w->first;
 	*nr = w->nr;
@@ -455,11 +470,21 @@ static void init(struct hedge *h, struct hedge_write *w, struct bio *bio)
 
 	w->hedge = h;
 	w->parent = bio;
+	w->css = NULL;
 	w->first = from >> h->region_shift;
 	w->nr = 0;
 	if (sectors)
 		w->nr = ((from + sectors - 1) >> h->region_shift) - w->first +
 			1;
+}
+
+/* Lets the region worker send a write, for the cgroup that it came from. */
+static void defer(struct hedge *h, struct hedge_write *w)
+{
+	rcu_read_lock();
+	w->css = hedge_css_get(w->parent);
+	rcu_read_unlock();
+	hedge_region_defer(h, w->parent);
 }
 
 /**
@@ -475,19 +500,22 @@ static void init(struct hedge *h, struct hedge_write *w, struct bio *bio)
  */
 int hedge_write_map(struct hedge *h, struct bio *bio)
 {
-	struct hedge_write *w = dm_per_bio_data(bio, h->ti->per_io_data_size);
+	struct hedge_write *w = write_of(h, bio);
 	bool nowait = bio->bi_opf & REQ_NOWAIT;
 
 	init(h, w, bio);
-	if (unlikely(holds(h))) {
+	if (bio_op(bio) == REQ_OP_WRITE_ZEROES && READ_ONCE(h->no_zeroes)) {
+		/* Then the caller writes them itself. */
+		end_write(w, BLK_STS_NOTSUPP);
+	} else if (unlikely(holds(h))) {
 		/* Only who has a leg come back may hold: else it is forgotten. */
-		hedge_region_defer(h, bio);
+		defer(h, w);
 	} else if (w->nr && (w->nr > 1 || !hedge_region_get(h, w->first))) {
 		if (nowait) {
 			hedge_region_want(h, w->first);
-			end_write(bio, BLK_STS_AGAIN);
+			end_write(w, BLK_STS_AGAIN);
 		} else {
-			hedge_region_defer(h, bio);
+			defer(h, w);
 		}
 	} else if (prepare(h, bio)) {
 		if (nowait)

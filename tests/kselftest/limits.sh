@@ -63,6 +63,9 @@ come_back()
 	never_silent "$1, back"
 }
 
+# Once what has been copied so far has been logged, too.
+times_copied() { sleep 1; dmesg | grep -c 'device-mapper: hedge: .* is in sync' || :; }
+
 # A file in memory: it can discard. It says that it can write zeroes too, and finds out
 # that it cannot, which new kernels remember until it is set up again.
 loop_leg()
@@ -137,6 +140,10 @@ for i in 0 1; do
 	blkdiscard -z -o 2097152 -l 1048576 "$DEV" || :
 	never_silent "leg $i: zeroes that it refuses"
 	come_back "leg $i: zeroes that it refuses"
+	copies=$(times_copied)
+	check "leg $i: once more: the caller writes them" \
+		blkdiscard -z -o 2097152 -l 1048576 "$DEV"
+	check_eq "leg $i: this time nothing is copied" "$(times_copied)" "$copies"
 	blkdiscard -o 3145728 -l 65536 "$DEV" || :
 	check_eq "leg $i: a discard that it refuses takes none out" "$(health)" AA
 	write 64k 48 1
