@@ -121,9 +121,9 @@ check "without permission: nothing happened" test "$(get timeout_us)" != 1000
 
 # --- a volume that goes ------------------------------------------------------------------------
 
-hedgectl top --batch --count 8 >"$TMP/top" 2>&1 &
+hedgectl top --batch --count 0 >"$TMP/top" 2>&1 &
 top=$!
-hedgectl top vol --batch --count 8 >"$TMP/top.vol" 2>&1 &
+hedgectl top vol --batch --count 0 >"$TMP/top.vol" 2>&1 &
 top_vol=$!
 hedgectl monitor --interval 1 >"$TMP/monitor" 2>&1 &
 monitor=$!
@@ -139,9 +139,8 @@ status $tune
 check_eq "tune of a volume that goes ends" "$(<"$TMP/status")" 1
 check_match "tune of a volume that goes ends: why" "$(tr '\n' ' ' <"$TMP/tune")" "vol: (there is no such device|can not read /sys/)"
 hedgectl create vol2 --no-label --nosync $r0 $r1 >/dev/null
-status $top
-check_eq "top of all goes on" "$(<"$TMP/status")" 0
-check "top of all goes on: with the new one" grep -q '^vol2' "$TMP/top"
+check "top of all goes on: with the new one" wait_until 20 grep -q '^vol2' "$TMP/top"
+check "and on, until it is stopped" kill $top
 kill $monitor
 status $monitor
 check_eq "monitor goes on until it is stopped" "$(<"$TMP/status")" 0
