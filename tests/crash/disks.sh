@@ -30,6 +30,7 @@ MARKS=/sys/kernel/tracing/trace_marker
 TARGETS=()		# where crashed legs are put
 DISKS=()		# what replay takes
 LAGS=()			# processes that set them up
+NUMBERED=()		# which part of the mirror numbered uses; see discards_start
 
 say() { echo "$1" >$MARKS; }
 
@@ -99,6 +100,30 @@ disks_create()
 	LOG="disk 3 $LOG_DISK $REGION $1"
 	shift
 	hedge_create "$@"
+}
+
+# discards_start FIRST LENGTH: sectors that are discarded twice every nine seconds: in
+# between, their regions are cleaned. They are left out by numbered, which uses those in
+# front of them.
+discards_start()
+{
+	NUMBERED=(--bytes $(($1 / 64 * 64 * 512)))
+	(
+		for ((i = 0; ; i++)); do
+			((i % 36 && i % 36 != 4)) ||
+				{ blkdiscard -f -o $(($1 * 512)) -l $(($2 * 512)) "$DEV" 2>/dev/null && echo; }
+			[ ! -e "$TMP/enough" ] || break
+			sleep 0.25
+		done
+	) >"$TMP/discards" &
+	DISCARDS=$!
+}
+
+discards_stop()
+{
+	: >"$TMP/enough"
+	wait $DISCARDS || :
+	check_num "sectors were discarded" "$(wc -l <"$TMP/discards") > 1"
 }
 
 # Removes the mirror and its disks: only then the recorded logs are complete.
@@ -218,7 +243,7 @@ crashes_start()
 	# shellcheck disable=SC2086
 	ask_start crashes replay crash "$TRACE_FILE" - --seed "$SEED" $CACHED "${DISKS[@]}"
 	# shellcheck disable=SC2086
-	ask_start numbers numbered check "$DEV" "$TRACE_FILE" - $CACHED
+	ask_start numbers numbered check "$DEV" "$TRACE_FILE" - $CACHED "${NUMBERED[@]}"
 }
 
 # crash_points PERCENT COMMAND: one test for each point, COMMAND POINT NUMBER; that

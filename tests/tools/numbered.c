@@ -5,7 +5,8 @@
  *   numbered fill DEV                  version 0 everywhere
  *   numbered write DEV MARKS [--threads N] [--count N] [--seconds S]
  *            [--pause MS] [--window MS] [--flush PERCENT] [--fua PERCENT] [--seed N]
- *   numbered check DEV TRACE POINT|- [--volatile]
+ *            [--bytes N]
+ *   numbered check DEV TRACE POINT|- [--volatile] [--bytes N]
  *   numbered same DEV DEV... [--bytes N]
  *   numbered files DIR MARKS --count N [--seed N]
  *   numbered checkfiles DIR TRACE POINT
@@ -32,7 +33,8 @@
  * With --window the threads write to a quarter of the device at a time, and go to
  * the next after that long, so that regions become idle and are written again.
  *
- * same compares devices sector by sector.
+ * same compares devices sector by sector. With --bytes only so much of each device is
+ * compared, written or checked.
  *
  * files makes small files, each with one or more sectors of such content, syncs
  * them one by one, renames some and removes some; checkfiles finds each that was
@@ -76,6 +78,11 @@ static void mark(const char *format, ...)
 	va_end(args);
 	if (write(marks, text, (size_t)n) != n)
 		die("a mark of %d bytes", n);
+}
+
+static uint64_t used_bytes(int device)
+{
+	return opt.bytes ? opt.bytes : device_bytes(device);
 }
 
 /* --- the content of a sector --------------------------------------------- */
@@ -204,7 +211,7 @@ static int write_all(const char *path)
 	pthread_t *thread = calloc(opt.threads, sizeof(*thread));
 
 	fd = open_direct(path, O_RDWR);
-	stripes = device_bytes(fd) / SECTOR / STRIPE;
+	stripes = used_bytes(fd) / SECTOR / STRIPE;
 	versions = calloc(stripes, sizeof(*versions));
 	if (!thread || !versions)
 		die("memory");
@@ -385,7 +392,7 @@ static bool check_at(const char *path, size_t point)
 
 	read_promises(point);
 	fd = open_direct(path, O_RDONLY);
-	sectors = device_bytes(fd) / SECTOR;
+	sectors = used_bytes(fd) / SECTOR;
 	promised = promised_versions(sectors);
 	data = buffer(sectors * SECTOR);
 	if (pread(fd, data, sectors * SECTOR, 0) != (ssize_t)(sectors * SECTOR))
@@ -434,13 +441,11 @@ static char *read_device(const char *path, uint64_t bytes)
 
 static int same(char **path, unsigned int nr)
 {
-	uint64_t different = 0, bytes = opt.bytes;
+	uint64_t different = 0, bytes;
 	char *first;
 
-	if (!bytes) {
-		fd = open_direct(path[0], O_RDONLY);
-		bytes = device_bytes(fd);
-	}
+	fd = open_direct(path[0], O_RDONLY);
+	bytes = used_bytes(fd);
 	first = read_device(path[0], bytes);
 	for (unsigned int i = 1; i < nr; i++) {
 		char *other = read_device(path[i], bytes);
@@ -647,6 +652,6 @@ int main(int argc, char **argv)
 		return word[0][0] == 'w' ? write_all(word[1]) : make_files(word[1]);
 	}
 	give_up("usage: numbered fill DEV | write DEV MARKS [OPTION...] |\n"
-		"       check DEV TRACE POINT|- [--volatile] | same DEV DEV... [--bytes N] |\n"
+		"       check DEV TRACE POINT|- [--volatile] [--bytes N] | same DEV DEV... [--bytes N] |\n"
 		"       files DIR MARKS --count N | checkfiles DIR TRACE POINT");
 }
