@@ -38,7 +38,7 @@ make -s -C "$top/userspace" >&2
 
 options=(--mem 768 --module "$HEDGE" --module "$LAG")
 [ -z "${KLOG:-}" ] || options+=(--log "$KLOG")
-for m in brd loop dm-mirror dm-log; do
+for m in brd loop null_blk dm-mirror dm-log; do
 	options+=(--module "$m")
 done
 for p in stress fuzz load; do

@@ -2,20 +2,23 @@
 /*
  * fuzz - give a target tables, messages and attributes that are almost right.
  *
- *   fuzz table NAME [--count N] [--seed N] [--resume N]      < table lines
- *   fuzz message NAME [--count N] [--seed N]                 < messages
- *   fuzz attributes DIR [--count N] [--seed N]               < values
+ *   fuzz table NAME [--count N] [--seed N] [--resume N] [--label DEV]...   < table lines
+ *   fuzz message NAME DIR [--count N] [--seed N]                           < messages
+ *   fuzz attributes NAME DIR [--count N] [--seed N]                        < values
  *
  * Each case is one line of what is read from stdin, changed in a few places: a word
  * is left out, doubled, exchanged with another's or made a number at the edge of
  * a type; a byte is flipped, removed or put in; the line is cut or made long.
  * Tables are loaded into the inactive slot of device NAME, and every Nth that is
- * taken (--resume, default 50, 0 = none) is resumed before it is cleared. Of attributes, any
- * file below DIR that can be written gets the value; one that was refused must
- * have left the file as it was.
+ * taken (--resume, default 50, 0 = none) is resumed before it is cleared. Each --label is
+ * a device with a label in its last 8 KiB, of which some bytes are flipped for half of the
+ * cases, with a checksum that is right for half of these; what was there is put
+ * back after each case. Of attributes, any file below DIR that can be written gets
+ * the value. A message or value that was refused must have left all these files, and
+ * the table line of NAME, as they were.
  *
  * Prints "cases=N taken=N refused=N changed=N" and how often each error came. Exit status 1
- * if a refused value changed an attribute. Whether the kernel came to harm, and
+ * if something refused changed anything. Whether the kernel came to harm, and
  * whether the device still works, is for the caller to see.
  */
 #include "io.h"
@@ -196,30 +199,97 @@ static int load(const char *name, const char *text)
 	return ioctl_dm(DM_TABLE_LOAD, name);
 }
 
+/* --- labels ------------------------------------------------------------------- */
+
+#define SLOT 4096
+#define AT_CRC 12		/* in a slot; see module/core/label.h */
+#define MOST_LABELS 4
+
+static struct label {
+	int fd;
+	off_t at;
+	char *was, *is;
+} labels[MOST_LABELS];
+static unsigned int nr_labels;
+
+static void add_label(const char *path)
+{
+	struct label *l = &labels[nr_labels];
+
+	if (nr_labels++ == MOST_LABELS) {
+		fprintf(stderr, "more than %d times --label\n", MOST_LABELS);
+		exit(2);
+	}
+	l->fd = open_direct(path, O_RDWR);
+	l->at = (off_t)device_bytes(l->fd) - 2 * SLOT;
+	l->was = buffer(2 * SLOT);
+	l->is = buffer(2 * SLOT);
+	if (pread(l->fd, l->was, 2 * SLOT, l->at) != 2 * SLOT)
+		die("%s", path);
+}
+
+static void write_label(const struct label *l, const char *data)
+{
+	if (pwrite(l->fd, data, 2 * SLOT, l->at) != 2 * SLOT)
+		die("a label");
+}
+
+static void put_crc(char *slot)
+{
+	uint32_t crc = ~0U;
+
+	memset(slot + AT_CRC, 0, sizeof(crc));
+	for (unsigned int i = 0; i < SLOT; i++) {
+		crc ^= (unsigned char)slot[i];
+		for (unsigned int bit = 0; bit < 8; bit++)
+			crc = crc >> 1 ^ (crc & 1 ? 0x82f63b78 : 0);
+	}
+	crc = ~crc;
+	for (unsigned int i = 0; i < sizeof(crc); i++)
+		slot[AT_CRC + i] = (char)(crc >> 8 * i);
+}
+
+/* Mostly where a label says something: the rest of a slot is zeroes. */
+static void flip_labels(void)
+{
+	for (struct label *l = labels; l < labels + nr_labels; l++) {
+		memcpy(l->is, l->was, 2 * SLOT);
+		for (uint64_t i = below(4); i--;)
+			l->is[below(2) * SLOT + below(below(8) ? 280 : SLOT)] ^=
+				(char)(1 << below(8));
+		for (unsigned int slot = 0; slot < 2; slot++)
+			if (below(2))
+				put_crc(l->is + slot * SLOT);
+		write_label(l, l->is);
+	}
+}
+
+static void put_labels_back(void)
+{
+	for (unsigned int i = 0; i < nr_labels; i++)
+		write_label(&labels[i], labels[i].was);
+}
+
 static void one_table(const char *name, const char *text)
 {
-	int error = load(name, text);
+	bool flip = nr_labels && below(2);
+	int error;
 
+	if (flip)
+		flip_labels();
+	error = load(name, text);
 	tell(error);
-	if (error)
-		return;
-	memset(room, 0, sizeof(room));
-	if (every && taken % every == 0)
-		ioctl_dm(DM_DEV_SUSPEND, name);	/* without the flag: a resume */
-	memset(room, 0, sizeof(room));
-	ioctl_dm(DM_TABLE_CLEAR, name);
+	if (!error) {
+		memset(room, 0, sizeof(room));
+		if (every && taken % every == 0)
+			ioctl_dm(DM_DEV_SUSPEND, name);	/* without the flag: a resume */
+		memset(room, 0, sizeof(room));
+		ioctl_dm(DM_TABLE_CLEAR, name);
+	}
+	put_labels_back();
 }
 
-static void one_message(const char *name, const char *text)
-{
-	struct dm_target_msg *message = (void *)(room + sizeof(struct dm_ioctl));
-
-	memset(room, 0, sizeof(room));
-	strcpy(message->message, text);
-	tell(ioctl_dm(DM_TARGET_MSG, name));
-}
-
-/* --- attributes -------------------------------------------------------------- */
+/* --- what must not change ------------------------------------------------------- */
 
 static void find_files(const char *dir)
 {
@@ -254,26 +324,78 @@ static size_t content(const char *path, char *text)
 	return (size_t)n;
 }
 
-static void one_attribute(const char *dir, const char *text)
+/* The table line of a device, and all attributes that can be written. */
+static size_t settings(const char *name, char *text, size_t size)
+{
+	const struct dm_ioctl *dm = (void *)room;
+	size_t n;
+
+	memset(room, 0, sizeof(room));
+	((struct dm_ioctl *)room)->flags = DM_STATUS_TABLE_FLAG;
+	if (ioctl_dm(DM_TABLE_STATUS, name))
+		die("table of %s", name);
+	n = (size_t)snprintf(text, size, "%s\n",
+			     room + dm->data_start + sizeof(struct dm_target_spec));
+	for (unsigned int i = 0; i < files; i++) {
+		char value[LONGEST];
+		int length = (int)content(file[i], value);
+
+		n += (size_t)snprintf(text + n, size - n, "%s: %.*s", file[i], length, value);
+		if (n >= size)
+			die("too much to compare");
+	}
+	return n;
+}
+
+static char before[1 << 18], after[1 << 18];
+
+static const char *first_difference(void)
+{
+	const char *b = before, *a = after, *line = after;
+
+	for (; *a && *a == *b; a++, b++)
+		if (*a == '\n')
+			line = a + 1;
+	return line;
+}
+
+/* What was taken may change anything; what was refused must change nothing. */
+static void judge(const char *name, const char *text, int error)
+{
+	settings(name, after, sizeof(after));
+	if (error && strcmp(before, after) && changed++ < 10) {
+		const char *line = first_difference();
+
+		fprintf(stderr, "'%s' was refused, and changed something: now %.*s\n", text,
+			(int)strcspn(line, "\n"), line);
+	}
+	strcpy(before, after);
+}
+
+static void one_message(const char *name, const char *text)
+{
+	struct dm_target_msg *message = (void *)(room + sizeof(struct dm_ioctl));
+	int error;
+
+	memset(room, 0, sizeof(room));
+	strcpy(message->message, text);
+	error = ioctl_dm(DM_TARGET_MSG, name);
+	tell(error);
+	judge(name, text, error);
+}
+
+static void one_attribute(const char *name, const char *text)
 {
 	const char *path = file[below(files)];
-	char before[LONGEST], after[LONGEST];
-	size_t old = content(path, before), new;
 	int fd = open(path, O_WRONLY | O_CLOEXEC), error = 0;
 
-	(void)dir;
 	if (fd < 0)
 		die("%s", path);
 	if (write(fd, text, strlen(text)) < 0)
 		error = errno;
 	close(fd);
 	tell(error);
-	if (!error)
-		return;
-	new = content(path, after);
-	if ((old != new || memcmp(before, after, old)) && changed++ < 10)
-		fprintf(stderr, "%s: '%s' was refused, and changed %.*s to %.*s\n", path, text,
-			(int)old, before, (int)new, after);
+	judge(name, text, error);
 }
 
 /* ----------------------------------------------------------------------------- */
@@ -285,21 +407,23 @@ int main(int argc, char **argv)
 
 	if (argc >= 3 && !strcmp(argv[1], "table"))
 		one = one_table;
-	else if (argc >= 3 && !strcmp(argv[1], "message"))
+	else if (argc >= 4 && !strcmp(argv[1], "message"))
 		one = one_message;
-	else if (argc >= 3 && !strcmp(argv[1], "attributes"))
+	else if (argc >= 4 && !strcmp(argv[1], "attributes"))
 		one = one_attribute;
 	if (!one) {
-		fprintf(stderr, "usage: fuzz table NAME | message NAME | attributes DIR [option...]\n");
+		fprintf(stderr, "usage: fuzz table NAME | message NAME DIR | attributes NAME DIR [option...]\n");
 		return 2;
 	}
-	for (int i = 3; i + 1 < argc; i += 2) {
+	for (int i = one == one_table ? 3 : 4; i + 1 < argc; i += 2) {
 		if (!strcmp(argv[i], "--count"))
 			count = number(argv[i + 1]);
 		else if (!strcmp(argv[i], "--seed"))
 			seed = number(argv[i + 1]);
 		else if (!strcmp(argv[i], "--resume"))
 			every = number(argv[i + 1]);
+		else if (!strcmp(argv[i], "--label"))
+			add_label(argv[i + 1]);
 		else {
 			fprintf(stderr, "%s: unknown option\n", argv[i]);
 			return 2;
@@ -307,16 +431,16 @@ int main(int argc, char **argv)
 	}
 	random_state = mix(seed);
 	read_lines();
-	if (one == one_attribute) {
-		find_files(argv[2]);
+	control = open("/dev/mapper/control", O_RDWR | O_CLOEXEC);
+	if (control < 0)
+		die("/dev/mapper/control");
+	if (one != one_table) {
+		find_files(argv[3]);
 		if (!files) {
-			fprintf(stderr, "%s: nothing there can be written\n", argv[2]);
+			fprintf(stderr, "%s: nothing there can be written\n", argv[3]);
 			return 2;
 		}
-	} else {
-		control = open("/dev/mapper/control", O_RDWR | O_CLOEXEC);
-		if (control < 0)
-			die("/dev/mapper/control");
+		settings(argv[2], before, sizeof(before));
 	}
 	for (uint64_t i = 0; i < count; i++) {
 		if (i && i % 5000 == 0)
