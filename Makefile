@@ -33,6 +33,8 @@ help:
 	@echo 'make figures         the figures of Documentation/theory.rst, about 15 minutes'
 	@echo 'make check-sim       the kernel against the simulator: every preset, hours'
 	@echo 'make check-debug     the kernel tests on a kernel full of checks'
+	@echo 'make check-crash     what crashes leave on the legs, at more than 500 points'
+	@echo 'make check-stress    random actions under load, on the kernel of check-debug'
 	@echo 'make check-matrix    the module built for, and tested on, several kernels'
 	@echo 'make check-packages  the Debian packages, installed in a machine with systemd'
 	@echo 'make shell           a shell in a virtual machine with the module'
@@ -132,6 +134,12 @@ check-sim: built
 check-debug: built
 	tests/kselftest/run.sh --rig debug
 
+check-crash: built
+	tests/crash/run.sh --long
+
+check-stress: built
+	tests/stress/run.sh
+
 check-matrix: built
 	tests/matrix
 
@@ -151,4 +159,4 @@ clean:
 
 .PHONY: all help check-sim module userspace install install-boot install-units install-hooks \
 	install-source dkms-install packages deps built demo bench check docs figures check-debug \
-	check-matrix check-packages shell clean
+	check-crash check-stress check-matrix check-packages shell clean
