@@ -27,7 +27,8 @@ help:
 	@echo
 	@echo 'These install on Debian 12 what they need and is missing:'
 	@echo 'make demo            what hedging does to the tail, measured by fio'
-	@echo 'make bench           what it costs and gains; BENCH=cost: that section only'
+	@echo 'make bench           what it costs and gains; BENCH=cost: that section only;'
+	@echo '                     QUICK=1: few figures, in minutes'
 	@echo 'make check           all quick tests'
 	@echo 'make docs            the documents as HTML, in build/docs'
 	@echo 'make figures         the figures of Documentation/theory.rst, about 15 minutes'
@@ -115,7 +116,7 @@ demo: built
 	tests/bench/demo
 
 bench: built
-	tests/bench/bench
+	tests/bench/bench $(if $(QUICK),--quick)
 
 check: deps
 	$(MAKE) built
