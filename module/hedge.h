@@ -294,6 +294,7 @@ struct hedge_job {
  * @on: legs that have, had or wait for a copy of it
  * @out: legs that have a started one
  * @failed: legs on which it failed
+ * @unreadable: those of them on which it was not for want of a tag
  * @refs: copies, and who else works on it
  * @starts: copies started so far
  * @wanted: copies that are to be sent at arrival
@@ -333,6 +334,7 @@ struct hedge_read {
 	u8 on;
 	u8 out;
 	u8 failed;
+	u8 unreadable;
 	u8 refs;
 	u8 starts;
 	u8 wanted;

@@ -60,6 +60,7 @@ void hedge_read_init(struct hedge *h, struct hedge_read *r, struct bio *bio,
 	r->on = 0;
 	r->out = 0;
 	r->failed = 0;
+	r->unreadable = 0;
 	r->refs = 1;
 	r->starts = 0;
 	r->wanted = 1;
@@ -557,6 +558,9 @@ static enum outcome judge(struct hedge_copy *c, blk_status_t status,
 		r->decided = false;
 	if (status && !is_callers(status)) {
 		r->failed |= BIT(c->leg->index);
+		/* Want of a tag says nothing of what is there. */
+		if (status != BLK_STS_AGAIN)
+			r->unreadable |= BIT(c->leg->index);
 		if (r->out || r->queued)
 			return LOST;
 		if (!(status == BLK_STS_AGAIN && r->nowait))
@@ -624,7 +628,7 @@ static void win(struct hedge_copy *c, blk_status_t status, bool alone, u64 now)
 			r->iter.bi_size, now - r->arrival_ns);
 	if (!status)
 		copy_data(r, hedge_copy_data(c));
-	if (unlikely(r->failed) && !status)
+	if (unlikely(r->unreadable) && !status)
 		hedge_recover_repair(r);
 	if (alone)
 		hedge_copy_free(c);
@@ -745,7 +749,7 @@ int hedge_read_direct_end(struct hedge *h, struct bio *bio, blk_status_t *error)
 	if (outcome == RETRY && retry(c) == RETRY) {
 		end = DM_ENDIO_INCOMPLETE;
 	} else {
-		if (unlikely(r->failed) && !*error)
+		if (unlikely(r->unreadable) && !*error)
 			hedge_recover_repair(r);
 		hedge_css_put(r->css);
 	}

@@ -441,15 +441,14 @@ void hedge_recover_repair(struct hedge_read *r)
 	struct repair *repair;
 	unsigned long flags;
 
-	if (r->opf & REQ_RAHEAD || r->nowait ||
-	    READ_ONCE(rec->nr_repairs) >= MAX_REPAIRS)
+	if (r->opf & REQ_RAHEAD || READ_ONCE(rec->nr_repairs) >= MAX_REPAIRS)
 		return;
 	repair = kmalloc(sizeof(*repair), GFP_NOWAIT | __GFP_NOWARN);
 	if (!repair)
 		return;
 	repair->sector = dm_target_offset(h->ti, r->iter.bi_sector);
 	repair->count = r->iter.bi_size >> SECTOR_SHIFT;
-	repair->legs = r->failed;
+	repair->legs = r->unreadable;
 	spin_lock_irqsave(&h->region_lock, flags);
 	if (rec->stopped) {
 		kfree(repair);

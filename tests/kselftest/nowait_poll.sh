@@ -23,6 +23,26 @@ done
 check_accounting "memory"
 check "legs agree after nowait writes" legs_equal
 hedge_remove
+
+# A block that a leg cannot read is rewritten, whoever may not wait for it. io_uring asks so at
+# first for every read, so there may be no others.
+lag_leg 0
+for copies in "copies of their own" "no other copies"; do
+	hedge_create policy rnd
+	[ "$copies" != "no other copies" ] || put rescue_us 0
+	fill_legs
+	lag 0 error 1
+	check "nowait reads find another leg, $copies" uring nowait "$DEV" --count "$(scaled 200)"
+	check_num "nowait reads find another leg, $copies: done" "$(field "done" "$OUTPUT") > 0"
+	lag 0 error 0
+	check "the blocks are rewritten, $copies" \
+		wait_until 30 eval '[ "$(get stats/repaired)" -gt 0 ]'
+	check_accounting "$copies"
+	dmsetup suspend "$NAME"
+	check "the legs are equal, $copies" legs_equal
+	dmsetup resume "$NAME"
+	hedge_remove
+done
 remove_all
 
 # One tag in each leg: asking for a second one would sleep.
@@ -41,7 +61,13 @@ for policy in coc slb; do
 	check_num "nowait reads without tags, $policy: submission does not sleep" \
 		"$(field sleeps "$OUTPUT") == 0"
 done
+check "nowait writes without tags" \
+	timeout $((60 * SCALE)) uring nowait "$DEV" --count "$(scaled 200)" --depth 8 --writes
+check_num "nowait writes without tags: done" "$(field "done" "$OUTPUT") > 0"
+check_num "nowait writes without tags: submission does not sleep" \
+	"$(field sleeps "$OUTPUT") == 0"
 check_accounting "without tags"
+check "legs agree after writes without tags" legs_equal
 hedge_remove
 null_remove
 
