@@ -83,9 +83,13 @@ static void count_mismatches(struct hedge *h, unsigned long legs,
 	}
 }
 
-/* Writes a piece of the leg that is right over the others. Returns who failed. */
+/*
+ * Writes a piece, of which so many blocks differ, of the leg that is right over the
+ * others. Returns who failed. That leg may have gone out, or not have been read.
+ */
 static unsigned long rewrite(struct hedge *h, unsigned long legs,
-			     sector_t sector, sector_t count)
+			     sector_t sector, sector_t count,
+			     unsigned long differing)
 {
 	int source = h->check.source;
 	unsigned long failed = 0;
@@ -97,6 +101,8 @@ static unsigned long rewrite(struct hedge *h, unsigned long legs,
 		if (i != source && leg_io(h, i, REQ_OP_WRITE,
 					  h->check.buf[source], sector, count))
 			failed |= BIT(i);
+	if (!failed)
+		h->check.rewritten += differing;
 	return failed;
 }
 
@@ -106,6 +112,7 @@ static bool region_differs(struct hedge *h, region_t region, bool closed,
 {
 	sector_t sector = (sector_t)region << h->region_shift;
 	sector_t end = min_t(sector_t, sector + h->region_size, h->ti->len);
+	unsigned long before;
 	bool differs = false;
 
 	for (; sector < end; sector += PIECE >> SECTOR_SHIFT) {
@@ -121,8 +128,10 @@ static bool region_differs(struct hedge *h, region_t region, bool closed,
 		differs = true;
 		if (!closed)
 			return true;
+		before = h->check.mismatches;
 		count_mismatches(h, legs, sector, count << SECTOR_SHIFT);
-		*failed |= rewrite(h, legs, sector, count);
+		*failed |= rewrite(h, legs, sector, count,
+				   h->check.mismatches - before);
 	}
 	return differs;
 }
@@ -196,10 +205,13 @@ static void through(struct hedge *h)
 {
 	struct hedge_check *check = &h->check;
 
-	DMINFO("%s: check: %lu blocks differed%s",
-	       dm_table_device_name(h->ti->table), check->mismatches,
-	       check->mismatches && check->source >= 0 ? ", and were rewritten" :
-							 "");
+	if (check->source < 0)
+		DMINFO("%s: check: %lu blocks differed",
+		       dm_table_device_name(h->ti->table), check->mismatches);
+	else
+		DMINFO("%s: check: %lu blocks differed, %lu were rewritten",
+		       dm_table_device_name(h->ti->table), check->mismatches,
+		       check->rewritten);
 	free_buffers(check->buf);
 	spin_lock_irq(&check->lock);
 	check->running = false;
@@ -272,6 +284,7 @@ int hedge_check_begin(struct hedge *h, int source)
 		check->source = source;
 		WRITE_ONCE(check->next, 0);
 		check->mismatches = 0;
+		check->rewritten = 0;
 		queue_work(h->wq, &check->work);
 	}
 	spin_unlock_irq(&check->lock);

@@ -526,6 +526,7 @@ struct hedge_recover {
  * @source: leg that is right, or -1
  * @next: region to compare next
  * @mismatches: blocks that differed
+ * @rewritten: those of them that were rewritten wherever they were compared
  * @closed: completed when the region is closed and drained, or cannot be
  * @is_closed: which of both
  * @io: dm-io's client
@@ -539,6 +540,7 @@ struct hedge_check {
 	int source;
 	region_t next;
 	unsigned long mismatches;
+	unsigned long rewritten;
 	struct completion closed;
 	bool is_closed;
 	struct dm_io_client *io;
