@@ -3,7 +3,8 @@
 #
 # hedgectl convert: mirror to hedge and back on one log, while data is written and
 # verified; in the middle of a resync too; from legs with labels, which then are gone;
-# and what it refuses. Needs dm-lag, hedgectl.
+# of a mirror that does not know whether its legs are equal all is copied; and what is
+# refused. Needs dm-lag, hedgectl.
 # limit: 240
 
 . "$(dirname "$0")/common.sh"
@@ -122,6 +123,48 @@ check "what is read is right" load read "$DEV" --threads 2 --count "$(scaled 200
 check "all is in sync" wait_until 60 in_sync
 dmsetup suspend "$NAME"
 check "the legs are equal" legs_equal
+dmsetup resume "$NAME"
+hedge_remove
+
+# A mirror on which a write has failed: what it lacks, only that mirror knows.
+dmsetup create lag0 --table "0 $size lag ${LEGS[0]} 0 64 1"
+ended() { [ -s "$TMP/held" ]; }
+new_mirror()
+{
+	dd if=/dev/zero of="$LOGDEV" bs=64k count=4 oflag=direct conv=notrunc status=none
+	dmsetup create "$NAME" --table "0 $size mirror disk 3 $LOGDEV 1024 nosync 2 /dev/mapper/lag0 0 /dev/mapper/lag1 0$1"
+}
+for i in 0 1; do
+	check "a mirror in sync" new_mirror " 1 handle_errors"
+	lag $i writes 1
+	lag $i error 1
+	{ dd if=/dev/urandom of="$DEV" bs=4k count=1 oflag=direct conv=notrunc status=none 2>/dev/null && echo 0 || echo 1; } >"$TMP/held" &
+	check "a write fails on leg $i" wait_until 20 eval '[[ $(health) == *D* ]]'
+	lag $i error 0
+	lag $i writes 0
+	check_fails "then it is refused" hedgectl convert "$NAME"
+	check_match "for that reason" "$OUTPUT" "leg $i .* is not healthy"
+	check_eq "it is as it was" "$(target)" mirror
+	dmsetup suspend "$NAME"		# which ends what the mirror held
+	wait_until 20 ended
+	dmsetup resume "$NAME"
+	hedge_remove
+done
+
+# One that did not look at errors: its legs may differ although its log calls them equal.
+check "a mirror in sync that does not tell of errors" new_mirror ""
+load fill "$DEV" >/dev/null
+dd if=/dev/urandom of=/dev/ram1 bs=4k seek=700 count=1 oflag=direct conv=notrunc status=none
+check "it is in sync for all it knows" in_sync
+check "it becomes a hedge" hedgectl convert "$NAME"
+check_match "all is copied from its first leg" "$OUTPUT" "hedge disk 3 [^ ]+ 1024 sync "
+check_match "and that is said" "$OUTPUT" "had no handle_errors"
+check "it gets in sync" wait_until 60 in_sync
+check "what is read is right" load read "$DEV" --threads 2 --count "$(scaled 200)" --verify
+dmsetup suspend "$NAME"
+check "the legs are equal" legs_equal
+check "the block that differed is that of the first leg" \
+	cmp -n 4096 -i $((700 * 4096)) /dev/ram0 /dev/ram1
 dmsetup resume "$NAME"
 hedge_remove
 

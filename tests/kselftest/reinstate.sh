@@ -3,8 +3,9 @@
 #
 # Legs that go out and come back: by message and after errors, with writes before,
 # between and meanwhile; nothing that they lack is read, and at the end all legs are
-# equal. What cannot be is refused. A block that a leg cannot read is rewritten there.
-# Needs dm-lag.
+# equal. What cannot be is refused. A block that a leg cannot read is rewritten there, also
+# while it is written to, and if that fails the leg goes out. Going out is an event. Needs
+# dm-lag.
 
 . "$(dirname "$0")/common.sh"
 need_hedge
@@ -36,8 +37,13 @@ fill_legs
 
 check_fails "a leg that is not out cannot come back" dmsetup message "$NAME" 0 reinstate 1
 check_fails "there is no leg 3" dmsetup message "$NAME" 0 fail 3
+{ dmsetup wait "$NAME" "$(dmsetup info -c --noheadings -o events "$NAME")" && echo ended; } >"$TMP/event" &
+event() { grep -q ended "$TMP/event"; }
+check "somebody waits for an event" wait_until 10 eval 'grep -q dm_wait_event /proc/[0-9]*/stack'
+check_fails "there is none" event
 check "leg 1 is taken out" dmsetup message "$NAME" 0 fail 1
 check "it goes" wait_until 10 state 1 failed
+check "that is an event" wait_until 10 event
 check_match "the status says so" "$(health)" '^AUA'
 check_fails "it cannot go twice" dmsetup message "$NAME" 0 fail 1
 check "reads and writes go on" load write "$DEV" --threads 2 --count "$(scaled 100)"
@@ -91,4 +97,55 @@ check "reads find another leg" load read "$DEV" --threads 1 --count "$(scaled 40
 lag 0 error 0
 check "reads find another leg: without errors" [ "$(field errors "$OUTPUT")" = 0 ]
 check "the blocks are rewritten" wait_until 30 eval '[ "$(get stats/repaired)" -gt 0 ]'
+check "the legs are equal" all_equal
+hedge_remove
+
+# A block is written to while it is on its way from leg 1 to leg 0, which could not read it.
+LEGS=("${LEGS[@]:0:2}")
+RAW=(/dev/ram0 /dev/ram1)
+block() { head -c 4096 /dev/zero | tr '\0' "$1"; }
+write() { block "$1" | dd of="$DEV" bs=4k seek="$2" oflag=direct conv=notrunc iflag=fullblock status=none; }
+holds() { dd if="$1" bs=4k skip="$3" count=1 iflag=direct status=none | cmp -s - <(block "$2"); }
+written() { [ -s "$TMP/written" ]; }
+
+# copy_hangs BLOCK: a read of it has failed on leg 0, and the copy's read hangs in leg 1
+copy_hangs()
+{
+	lag 0 error 1
+	lag_law 1 fixed $((1000000000 * SCALE))
+	dd if="$DEV" of=/dev/null bs=4k skip="$1" count=1 iflag=direct status=none || return 1
+	lag 1 stuck 1
+	lag_law 1 off
+	wait_until 5 eval '[ "$(dmsetup status lag1 | awk "{ print \$5 + \$6 }")" -gt 0 ]'
+}
+
+hedge_create policy rnd
+put legs/1/weight 0
+write O 100
+write O 200
+check "a block that leg 0 cannot read is copied to it" copy_hangs 100
+{ write N 100 && echo 0 || echo 1; } >"$TMP/written" &
+sleep 1
+check_fails "a write to it waits" written
+check "it is on no leg" eval 'holds ${RAW[0]} O 100 && holds ${RAW[1]} O 100'
+check_eq "nothing was rewritten yet" "$(get stats/repaired)" 0
+lag 1 stuck 0
+check "it ends after the copy" wait_until 20 written
+check_eq "without an error" "$(<"$TMP/written")" 0
+check_num "the block was rewritten" "$(get stats/repaired) > 0"
+check "and then written to, on both legs" eval 'holds ${RAW[0]} N 100 && holds ${RAW[1]} N 100'
+lag 0 error 0
+check "it reads so" holds "$DEV" N 100
+check "the legs are equal" all_equal
+
+# The leg that could not read the block cannot be written to either.
+check "another block is copied to leg 0" copy_hangs 200
+lag 0 writes 1
+lag 1 stuck 0
+check "that fails: the leg is out" wait_until 20 state 0 failed
+check_match "the status says why" "$(health)" '^SA$'
+check "the block is read from the other" holds "$DEV" O 200
+lag 0 error 0
+lag 0 writes 0
+check "the leg comes back" back 0
 check "the legs are equal" all_equal
