@@ -6,8 +6,7 @@
 #	run.sh [--long] [--keep DIR] [--hedge FILE.ko] [--rig fast|debug] [TEST...]
 #
 # The short pass looks at some 25 crash points, the long one at more than 500.
-# Tests are raw, files, resync, out, order and labels here, and filesystems of
-# ../kselftest, which needs programs that the others there do without. The modules
+# Tests are raw, files, resync, out, order and labels here. The modules
 # are taken as they were built. --keep brings back what the tests recorded, through
 # a serial port, which takes minutes: name one test. Environment: TARGET=mirror
 # judges dm-mirror instead; CACHED, see disks.sh; POINTS is the number of crash
@@ -25,7 +24,7 @@ while [ $# -gt 0 ]; do
 	--rig) rig=$2; shift 2 ;;
 	--hedge) hedge=$2; shift 2 ;;
 	--keep) keep=$2; shift 2 ;;
-	-*) sed -n '3,17s/^# \{0,1\}//p' "$0" >&2; exit 2 ;;
+	-*) sed -n '3,16s/^# \{0,1\}//p' "$0" >&2; exit 2 ;;
 	*) break ;;
 	esac
 done
@@ -43,7 +42,7 @@ options=(--mem 2048)
 for ko in "$hedge" "$top/tests/lag/dm-lag.ko"; do
 	[ ! -e "$ko" ] || options+=(--module "$ko")
 done
-for m in brd loop null_blk dm-mirror dm-log dm-flakey dm-log-writes ext4 xfs; do
+for m in brd loop null_blk dm-mirror dm-log dm-flakey dm-log-writes ext4; do
 	options+=(--module "$m")
 done
 for p in load linear replay numbered; do
@@ -51,10 +50,10 @@ for p in load linear replay numbered; do
 done
 options+=(--bin "$top/userspace/build/hedgectl")
 for p in dmsetup fio sort cmp timeout blockdev blkdiscard dd sed grep awk mkfs.ext4 fsck.ext4 \
-	mkfs.xfs xfs_repair fstrim mount umount truncate sync find md5sum; do
+	mount umount truncate sync find md5sum; do
 	options+=(--bin "$p")
 done
-for f in "$here"/*.sh "$here"/../kselftest/{common,run_in_guest,filesystems}.sh; do
+for f in "$here"/*.sh "$here"/../kselftest/{common,run_in_guest}.sh; do
 	[[ $f == */run.sh ]] || [ ! -e "$f" ] || options+=(--file "$f:/crash/")
 done
 

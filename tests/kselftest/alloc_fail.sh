@@ -5,6 +5,7 @@
 # those of pools, where one is like the next: the table is refused and leaves nothing
 # behind, or the device works, if need be without its directories in sysfs. Needs a kernel with fault injection (the debug rig).
 # limit: 1000
+# may skip: no fault injection, but in the debug rig
 
 . "$(dirname "$0")/common.sh"
 need_hedge

@@ -5,6 +5,7 @@
 # copies by the clock, by rescues and retries and from a queue, writes that wait for their region.
 # A cgroup may go while a copy for it is still out, and one whose I/O is throttled on a leg is
 # served by the other. Needs dm-lag.
+# may skip: a kernel without cgroups for I/O (the debug rig)
 
 . "$(dirname "$0")/common.sh"
 need_hedge

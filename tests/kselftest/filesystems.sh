@@ -46,7 +46,7 @@ legs()
 }
 
 for fs in ext4 xfs; do
-	modprobe -q $fs || { echo "# no $fs"; continue; }
+	need_module $fs
 	# xfsprogs refuse less than 300 MiB; a leg takes only the memory that is written to
 	[ $fs = ext4 ] && legs 64 || legs 304
 	hedge_create

@@ -1,6 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
 # limit: 300
+# may skip: no stress-ng, which run.sh does not bring
 #
 # Other people's tests, which know nothing of us: stress-ng's classes for disks, asynchronous
 # I/O and io_uring, which verify what they read, and fio with io_uring and checksums; in a file

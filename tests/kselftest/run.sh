@@ -45,10 +45,10 @@ for ko in "$HEDGE" "$LAG"; do
 	if [ -e "$ko" ]; then
 		options+=(--module "$ko")
 	else
-		echo "run.sh: no $ko; the tests that need it are skipped" >&2
+		echo "run.sh: no $ko; the tests that need it fail" >&2
 	fi
 done
-for m in brd null_blk loop dm-flakey dm-mirror dm-log; do
+for m in brd null_blk loop dm-flakey dm-mirror dm-log ext4 xfs; do
 	options+=(--module "$m")
 done
 
@@ -58,7 +58,8 @@ for p in load reused linear vectors uring submit failing squeeze; do
 done
 make -s -C "$top/userspace" >&2
 options+=(--bin "$top/userspace/build/hedgectl")
-for p in dmsetup fio jq cmp timeout losetup truncate blkdiscard blockdev dd od sed grep awk; do
+for p in dmsetup fio jq cmp timeout losetup truncate blkdiscard blockdev dd od sed grep awk \
+	mkfs.ext4 fsck.ext4 mkfs.xfs xfs_repair fstrim mount umount sync find md5sum; do
 	options+=(--bin "$p")
 done
 

@@ -6,6 +6,7 @@
 # copied whole; none ends in an error, and in the end the legs are equal. Needs a kernel
 # with fault injection (the debug rig).
 # limit: 120
+# may skip: no fault injection, but in the debug rig
 
 . "$(dirname "$0")/common.sh"
 need_hedge
