@@ -7,7 +7,8 @@
 #	run.sh --fuzz COUNT [--rig fast|debug] [--hedge FILE.ko] [SEED...]
 #
 # By default the debug rig, 60 seconds and a seed of the moment, which is printed: a run
-# with the same seed does the same things in the same order, if not at the same time.
+# with the same seed does the same things in the same order, if not at the same time. It
+# takes longer where the machine is so slow that not each of them would happen.
 # --only names the actions that may happen (see stress.sh). Environment: KLOG, a file for
 # the guest's kernel log.
 
@@ -23,7 +24,7 @@ while [ $# -gt 0 ]; do
 	--only) only=$2; shift 2 ;;
 	--fuzz) test=fuzz count=$2; shift 2 ;;
 	--hedge) hedge=$2; shift 2 ;;
-	-*) sed -n '3,13s/^# \{0,1\}//p' "$0" >&2; exit 2 ;;
+	-*) sed -n '3,14s/^# \{0,1\}//p' "$0" >&2; exit 2 ;;
 	*) break ;;
 	esac
 done
@@ -45,7 +46,7 @@ for p in stress fuzz load; do
 	options+=(--bin "$top/tests/tools/build/$p")
 done
 options+=(--bin "$top/userspace/build/hedgectl")
-for p in dmsetup cmp timeout blockdev dd sed grep awk sort cut find cat rm; do
+for p in dmsetup cmp timeout blockdev losetup truncate dd sed grep awk sort cut find cat rm; do
 	options+=(--bin "$p")
 done
 for f in "$here"/{stress,fuzz}.sh "$top"/tests/kselftest/{common,run_in_guest}.sh; do

@@ -12,26 +12,37 @@
  *	every version from the newest that was acknowledged before the read was sent
  *	to the newest that had been sent when the read returned,
  *
- * where zeroing and discarding are versions that read as zeros. After a discard, and
- * until the next write, any older version is legal as well, since what a discard
- * leaves is not defined. A change that failed raises the upper bound alone.
+ * where zeroing and discarding are versions that read as zeros. A discard is never
+ * acknowledged: what it leaves is not defined, but on the disks of tests that is what the
+ * block held before, or zeros. A change that failed raises the upper bound alone.
  * Words are checked one by one, and carry a hash of version, block and seed, so that
- * what belongs to another block, or was never written, is known as such. A sector
- * torn within a word is legal only while a write of it was in flight.
+ * what belongs to another block, or was never written, is known as such. A word
+ * may be torn while writes of it are in flight, or after one that failed: then
+ * each of its bytes must be that of a legal version.
  *
- * At the end each block is read twice more with nothing in flight. On SIGTERM the
- * end comes at once. --read-from reads another device than the one that is
+ * Threads have I/O priorities of different classes. A device that refuses the first
+ * discard gets no other. What ends in ENOMEM is done again: the kernel needs memory
+ * for direct I/O before any device sees it.
+ *
+ * At the end each block is read twice more with nothing in flight, and what a
+ * discard was the last to change is written, so that legs can be compared: a discard
+ * that failed, which is no error here, leaves them different. On SIGTERM the end
+ * comes at once. --read-from reads another device than the one that is
  * written: with a leg that lacks what was written the run must fail.
  *
  * Prints one line every ten seconds to stderr, and at the end "reads=N writes=N zeroed=N
- * discards=N flushes=N again=N overlapped=N stale=N invented=N errors=N"; exit status
- * 1 unless stale, invented and (without --allow-errors 1) errors are 0.
+ * unmapped=N discards=N refused=N flushes=N again=N no_memory=N overlapped=N torn=N stale=N
+ * invented=N errors=N", where unmapped are those zeroed by a command of the device,
+ * refused are discards that failed, and torn are words that were rightly so; exit
+ * status 1 unless stale, invented and (without --allow-errors 1) errors are 0.
  */
 #include "io.h"
 
+#include <linux/ioprio.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdatomic.h>
+#include <sys/syscall.h>
 #include <sys/uio.h>
 
 #define BLOCK 4096
@@ -48,11 +59,11 @@ struct block {
 static struct block *block;
 static uint64_t blocks, seconds = 10, seed = 1, begun, deadline;
 static unsigned int threads = 24;
-static bool allow_errors;
+static bool allow_errors, discards_refused;
 static int write_fd, read_fd;
 static atomic_bool stop;
-static _Atomic uint64_t reads, writes, zeroed, discards, flushes, again, overlapped;
-static _Atomic uint64_t stale, invented, errors;
+static _Atomic uint64_t reads, writes, zeroed, unmapped, discards, refused, flushes;
+static _Atomic uint64_t again, overlapped, no_memory, torn, stale, invented, errors;
 
 static uint64_t encode(uint64_t at, uint32_t version)
 {
@@ -94,6 +105,24 @@ static void failed(const char *what, uint64_t at, unsigned int n)
 			(unsigned long long)at, n, strerror(error));
 }
 
+/* Whether each byte of a word is that of a version from @low to @high. */
+static bool is_torn(uint64_t word, uint64_t at, uint32_t low, uint32_t high)
+{
+	uint64_t good = 0;
+
+	for (uint64_t version = low; version <= high; version++) {
+		uint64_t differs = word ^ encode(at, (uint32_t)version);
+
+		for (unsigned int i = 0; i < 64; i += 8)
+			if (!(differs >> i & 0xff))
+				good |= 0xffULL << i;
+	}
+	for (unsigned int i = 0; i < 64; i += 8)
+		if (block[at].zero >= low && !(word >> i & 0xff))
+			good |= 0xffULL << i;
+	return !~good;
+}
+
 /* The words of @n sectors of a block, read after version @low was acknowledged. */
 static void check_block(const uint64_t *word, unsigned int n, uint64_t at, uint32_t low)
 {
@@ -106,7 +135,9 @@ static void check_block(const uint64_t *word, unsigned int n, uint64_t at, uint3
 			if (block[at].zero < low && stale++ < 10)
 				complain("stale zeros", at, word[i], low, high);
 		} else if (encode(at, version) != word[i]) {
-			if (low == high && invented++ < 10)
+			if (low < high && is_torn(word[i], at, low, high))
+				torn++;
+			else if (invented++ < 10)
 				complain("invented", at, word[i], low, high);
 		} else if (version < low) {
 			if (stale++ < 10)
@@ -120,16 +151,28 @@ static void check_block(const uint64_t *word, unsigned int n, uint64_t at, uint3
 		overlapped++;
 }
 
-/* A read that would have to wait is tried again without the flag. */
+/* What would have to wait is tried again without the flag. */
+static bool try_again(int *flags)
+{
+	if (errno == ENOMEM) {
+		no_memory++;
+		return true;
+	}
+	if (!*flags || (errno != EAGAIN && errno != EOPNOTSUPP))
+		return false;
+	again++;
+	*flags = 0;
+	return true;
+}
+
 static bool read_sectors(void *data, uint64_t sector, unsigned int n, int flags)
 {
 	struct iovec v = { data, (size_t)n * SECTOR };
-	ssize_t got = preadv2(read_fd, &v, 1, (off_t)sector * SECTOR, flags);
+	ssize_t got;
 
-	if (got < 0 && (errno == EAGAIN || errno == EOPNOTSUPP) && flags) {
-		again++;
-		got = preadv2(read_fd, &v, 1, (off_t)sector * SECTOR, 0);
-	}
+	do
+		got = preadv2(read_fd, &v, 1, (off_t)sector * SECTOR, flags);
+	while (got < 0 && try_again(&flags));
 	return got == (ssize_t)v.iov_len;
 }
 
@@ -166,24 +209,37 @@ static bool write_blocks(uint64_t *data, uint64_t at, unsigned int n, int flags)
 			data[i * (BLOCK / 8) + j] = encode(at + i, version);
 		block[at + i].high = version;
 	}
-	got = pwritev2(write_fd, &v, 1, (off_t)at * BLOCK, flags);
-	if (got < 0 && (errno == EAGAIN || errno == EOPNOTSUPP) && flags) {
-		again++;
-		got = pwritev2(write_fd, &v, 1, (off_t)at * BLOCK, 0);
-	}
+	do
+		got = pwritev2(write_fd, &v, 1, (off_t)at * BLOCK, flags);
+	while (got < 0 && try_again(&flags));
 	return got == (ssize_t)v.iov_len;
 }
 
-static bool clear_blocks(uint64_t at, unsigned int n, bool discard)
+enum clear { DISCARD, ZERO, UNMAP };
+
+static int clear(uint64_t *range, enum clear how)
+{
+	if (how == UNMAP)
+		return fallocate(write_fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE,
+				 (off_t)range[0], (off_t)range[1]);
+	return ioctl(write_fd, how == DISCARD ? BLKDISCARD : BLKZEROOUT, range);
+}
+
+/* The kernel zeroes by writes where a device has no command for it, but unmaps by none. */
+static bool clear_blocks(uint64_t at, unsigned int n, enum clear how)
 {
 	uint64_t range[2] = { at * BLOCK, (uint64_t)n * BLOCK };
+	int error, flags = 0;
 
-	for (unsigned int i = 0; i < n; i++) {
+	for (unsigned int i = 0; i < n; i++)
 		block[at + i].zero = ++block[at + i].high;
-		if (discard)
-			block[at + i].low = 0;
-	}
-	return !ioctl(write_fd, discard ? BLKDISCARD : BLKZEROOUT, range);
+	do
+		error = clear(range, how);
+	while (error && try_again(&flags));
+	if (error && how == UNMAP && errno == EOPNOTSUPP)
+		return clear_blocks(at, n, ZERO);
+	unmapped += !error && how == UNMAP;
+	return !error;
 }
 
 /* What was sent last to blocks that are owned has been acknowledged. */
@@ -205,16 +261,18 @@ static void change(uint64_t *data, uint64_t at, unsigned int n, uint64_t kind, i
 			failed("write", at, n);
 		}
 	} else if (kind < 96) {
-		if (clear_blocks(at, n, false)) {
+		if (clear_blocks(at, n, kind < 94 ? ZERO : UNMAP)) {
 			acknowledge(at, n);
 			zeroed++;
 		} else {
 			failed("zeroing", at, n);
 		}
-	} else if (clear_blocks(at, n, true)) {
+	} else if (discards_refused) {
+		/* nothing */
+	} else if (clear_blocks(at, n, DISCARD)) {
 		discards++;
-	} else if (errno != EOPNOTSUPP) {
-		failed("discard", at, n);
+	} else {
+		refused++;
 	}
 	disown(at, n);
 }
@@ -261,11 +319,24 @@ static void one(uint64_t *random, uint64_t *data)
 	}
 }
 
+/* The classes in turn: none, real time, best effort, idle. */
+static void set_priority(uintptr_t thread)
+{
+	int class = (int)(thread % 4);
+
+	if (class && syscall(SYS_ioprio_set, IOPRIO_WHO_PROCESS, 0,
+			     IOPRIO_PRIO_VALUE(class, 4)))
+		die("I/O priority");
+}
+
 static void *work(void *arg)
 {
 	uint64_t random = mix(seed ^ (uintptr_t)arg << 32);
 	uint64_t *data = buffer((MOST + 1) * BLOCK);
 
+	/* Where allocations are to fail, the pages of this are not to be among them. */
+	memset(data, 0, (MOST + 1) * BLOCK);
+	set_priority((uintptr_t)arg);
 	while (!stop && now_ns() < deadline)
 		one(&random, data);
 	free(data);
@@ -274,11 +345,13 @@ static void *work(void *arg)
 
 static void report(FILE *to)
 {
-	fprintf(to, "reads=%llu writes=%llu zeroed=%llu discards=%llu flushes=%llu again=%llu overlapped=%llu stale=%llu invented=%llu errors=%llu\n",
+	fprintf(to, "reads=%llu writes=%llu zeroed=%llu unmapped=%llu discards=%llu refused=%llu flushes=%llu again=%llu no_memory=%llu overlapped=%llu torn=%llu stale=%llu invented=%llu errors=%llu\n",
 		(unsigned long long)reads, (unsigned long long)writes,
-		(unsigned long long)zeroed, (unsigned long long)discards,
+		(unsigned long long)zeroed, (unsigned long long)unmapped,
+		(unsigned long long)discards, (unsigned long long)refused,
 		(unsigned long long)flushes, (unsigned long long)again,
-		(unsigned long long)overlapped, (unsigned long long)stale,
+		(unsigned long long)no_memory, (unsigned long long)overlapped,
+		(unsigned long long)torn, (unsigned long long)stale,
 		(unsigned long long)invented, (unsigned long long)errors);
 }
 
@@ -345,6 +418,17 @@ static void fill(void)
 	free(data);
 }
 
+/* Only what nobody else changes: before the threads begin. */
+static void try_discard(void)
+{
+	if (clear_blocks(0, 1, DISCARD)) {
+		discards++;
+		return;
+	}
+	discards_refused = errno == EOPNOTSUPP;
+	refused++;
+}
+
 static void run(void)
 {
 	pthread_t *thread = calloc(threads + 1, sizeof(*thread));
@@ -377,6 +461,22 @@ static void verify(void)
 	free(data);
 }
 
+/* What a discard was the last to change may rightly differ on legs until then. */
+static void write_discarded(void)
+{
+	uint64_t *data = buffer(BLOCK);
+
+	for (uint64_t at = 0; at < blocks; at++) {
+		if (block[at].low == block[at].high || block[at].zero != block[at].high)
+			continue;
+		if (write_blocks(data, at, 1, 0))
+			acknowledge(at, 1);
+		else
+			failed("write", at, 1);
+	}
+	free(data);
+}
+
 int main(int argc, char **argv)
 {
 	struct sigaction action = { .sa_handler = on_signal };
@@ -398,8 +498,10 @@ int main(int argc, char **argv)
 	sigaction(SIGTERM, &action, NULL);
 	sigaction(SIGINT, &action, NULL);
 	fill();
+	try_discard();
 	run();
 	verify();
+	write_discarded();
 	report(stdout);
 	return stale || invented || (errors && !allow_errors);
 }
