@@ -3,20 +3,13 @@
 #
 # Allocations of a table's construction, and of a resume, fail, each in turn but for
 # those of pools, where one is like the next: the table is refused and leaves nothing
-# behind, or the device works, if need be without its directories in sysfs. Needs a kernel with fault injection (the debug rig).
+# behind, or the device works, if need be without its directories in sysfs. Needs a kernel with
+# fault injection (the debug rig).
 # limit: 1000
 # may skip: no fault injection, but in the debug rig
 
 . "$(dirname "$0")/common.sh"
-need_hedge
-[ -w /proc/self/fail-nth ] && [ -d /sys/kernel/debug/failslab ] || skip "no fault injection"
-
-for kind in failslab fail_page_alloc; do
-	[ ! -d /sys/kernel/debug/$kind ] || {
-		echo N >/sys/kernel/debug/$kind/ignore-gfp-wait
-		echo 0 >/sys/kernel/debug/$kind/verbose
-	}
-done
+. "$(dirname "$0")/alloc_fail.inc"
 
 legs_brd 3 4
 find_length
@@ -34,18 +27,14 @@ works()
 	errors=$(field errors "$(load read "$DEV" --threads 2 --count 5)") && [ "$errors" = 0 ]
 }
 
-# How many lines of what failing has said match.
-said() { grep -cE "$1" "$TMP/said" || :; }
-
-# The kernel's log then has traces of allocators; see run_in_guest.sh.
-echo "allocations fail on purpose: begin" >/dev/kmsg
+purpose begin
 
 # Every allocation of the constructor. dm_dirty_log_create() does not say why it
 # failed: what is then EINVAL is told apart by the kernel log.
 for line in "${lines[@]}"; do
 	dmsetup create "$NAME" --notable
 	log_mark
-	check "each allocation of the table" eval 'failing load "$NAME" "$line" --edge $edge >"$TMP/said"'
+	check "each allocation of the table" fail_all load "$NAME" "$line" --edge $edge
 	edge=30
 	echo "# $(said ' errno=ENOMEM$') times ENOMEM, $(said ' errno=EINVAL$') times EINVAL, $(said ' errno=0$') times taken"
 	check_num "the table was refused for each that matters" "$(said ' errno=ENOMEM$') > 10"
@@ -60,12 +49,12 @@ done
 
 # Every allocation of a resume.
 hedge_create policy coc
-check "each allocation of a resume" eval 'failing resume "$NAME" "$DEV" "$SYS/legs/1" >"$TMP/said"'
+check "each allocation of a resume" fail_all resume "$NAME" "$DEV" "$SYS/legs/1"
 echo "# $(said dir=1) times with directories in sysfs, $(said dir=0) times without, $(said ' errno=E') times refused"
-echo "allocations fail on purpose: end" >/dev/kmsg
 check_num "the directories could not be made" "$(said dir=0) > 20"
 check_eq "the device always works" "$(said read=1)" "$(said '')"
 check_match "in the end they are there" "$(tail -n 1 "$TMP/said")" ' errno=0 dir=1 read=1$'
+purpose end
 check "and the device works" works
 hedge_remove
 check "no leg stays open" rmmod brd
