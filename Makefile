@@ -37,6 +37,7 @@ help:
 	@echo 'make check-crash     what crashes leave on the legs, at more than 500 points'
 	@echo 'make check-stress    random actions under load, on the kernel of check-debug'
 	@echo 'make check-matrix    the module built for, and tested on, several kernels'
+	@echo 'make check-analyzers static tests with clang and coccinelle too'
 	@echo 'make check-packages  the Debian packages, installed in a machine with systemd'
 	@echo 'make shell           a shell in a virtual machine with the module'
 	@echo 'make deps            only install'
@@ -144,6 +145,10 @@ check-stress: built
 check-matrix: built
 	tests/matrix
 
+check-analyzers:
+	tests/vm/deps build rig analyzers
+	tests/static --all
+
 check-packages: deps
 	tests/packages
 
@@ -160,4 +165,4 @@ clean:
 
 .PHONY: all help check-sim module userspace install install-boot install-units install-hooks \
 	install-source dkms-install packages deps built demo bench check docs figures check-debug \
-	check-crash check-stress check-matrix check-packages shell clean
+	check-crash check-stress check-matrix check-analyzers check-packages shell clean
