@@ -895,7 +895,7 @@ bool hedge_task_done(struct hedge_job *job, blk_status_t *status);
 void hedge_probe_init(struct hedge_read *r, const struct hedge_conf *conf);
 unsigned short hedge_probe_ioprio(const struct hedge_read *r);
 bool hedge_probe_wins(struct hedge_copy *c);
-void hedge_probe_go_on(struct hedge_copy *c);
+void hedge_probe_go_on(struct hedge_copy *c, bool waits);
 
 /* bounce.c: copies with pages of their own. */
 struct hedge_bounce *hedge_bounce_get(struct hedge *h, unsigned int bytes);

@@ -73,30 +73,42 @@ bool hedge_probe_wins(struct hedge_copy *c)
 	return true;
 }
 
-/**
- * hedge_probe_go_on - have the whole read sent to the leg of its probe
- * @c: the copy, whose probe was first
- *
- * Context: any, inside an RCU read section.
- */
-void hedge_probe_go_on(struct hedge_copy *c)
+/* Other probes are not wanted any more, where they still wait. */
+static void cancel_probes(struct hedge_read *r)
 {
-	struct hedge_read *r = c->read;
 	struct hedge *h = r->hedge;
 	const struct hedge_conf *conf = rcu_dereference(h->conf);
-	u64 now = ktime_get_ns();
 	unsigned long flags;
 
-	hedge_leg_alive(c->leg, now);
 	spin_lock_irqsave(&h->wait_lock, flags);
 	spin_lock(&r->shard->lock);
 	hedge_order_remove(r);
 	if (conf->knobs.val[HEDGE_CANCEL] != HEDGE_CANCEL_NONE)
 		hedge_wait_cancel(r);
-	trace_hedge_reissue(r->id, c->leg->index, r->iter.bi_sector,
-			    r->iter.bi_size, now - r->arrival_ns);
 	spin_unlock(&r->shard->lock);
 	spin_unlock_irqrestore(&h->wait_lock, flags);
+}
+
+/**
+ * hedge_probe_go_on - have the whole read sent to the leg of its probe
+ * @c: the copy, whose probe was first
+ * @waits: whether something of the read waited then
+ *
+ * A probe waits from the arrival of its read on, so none is missed.
+ *
+ * Context: any, inside an RCU read section.
+ */
+void hedge_probe_go_on(struct hedge_copy *c, bool waits)
+{
+	struct hedge_read *r = c->read;
+	struct hedge *h = r->hedge;
+	u64 now = ktime_get_ns();
+
+	hedge_leg_alive(c->leg, now);
+	if (waits)
+		cancel_probes(r);
+	trace_hedge_reissue(r->id, c->leg->index, r->iter.bi_sector,
+			    r->iter.bi_size, now - r->arrival_ns);
 	hedge_leg_send(c->leg, c);
 	/* Others may have waited for what does not wait any more. */
 	if (unlikely(READ_ONCE(h->waiting)))

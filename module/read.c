@@ -19,7 +19,9 @@
  * when there is none. An error that is the caller's own ends the read at once.
  *
  * While nobody waits for a slot or a hedge, all of this takes one lock, the
- * home's, once at arrival and once at completion.
+ * home's, once at arrival and once at completion. Whether something of a read
+ * still waits when it is won is seen under that lock: nothing can begin to wait
+ * for a read that is done.
  */
 #include "hedge.h"
 #include "trace.h"
@@ -512,11 +514,28 @@ enum outcome {
 	GOES_ON,	/* it was a probe, and its leg gets the whole read */
 };
 
+/* Who else knows of a read that is done. */
+enum rest {
+	ALONE,		/* nobody */
+	OTHERS,		/* other copies, or who works on it at this moment */
+	WAITING,	/* perhaps these; and something of it waits */
+};
+
+/* Whether something of a read waits. Caller holds the home's lock. */
+static bool waits(const struct hedge_read *r)
+{
+	return r->queued || hedge_placed(&r->late) || hedge_placed(&r->task);
+}
+
 /*
  * Takes the parent out of a read. Caller holds the home's lock, and a copy of
- * it. Returns whether nobody else knows of the read.
+ * it. Returns who is left.
+ *
+ * What is not seen to wait here never will: a copy is queued, and a read put
+ * into an ordered set, under this lock too, and only while the read is not done.
+ * Under "cancel none" a copy that is queued already may be queued again later.
  */
-static bool mark_done(struct hedge_read *r)
+static enum rest mark_done(struct hedge_read *r)
 {
 	r->done = true;
 	if (r->job)
@@ -530,21 +549,25 @@ static bool mark_done(struct hedge_read *r)
 		r->abandoned = true;
 		atomic_inc(&r->hedge->abandoned);
 	}
-	return r->refs == 1 && !hedge_placed(&r->late) &&
-	       !hedge_placed(&r->task);
+	if (waits(r))
+		return WAITING;
+	return r->refs == 1 ? ALONE : OTHERS;
 }
 
 /*
  * Judges a copy that has ended. Caller holds the home's lock. On WON the parent
- * is the caller's; @alone tells whether the read is too.
+ * is the caller's; @rest tells whether the read is too. On GOES_ON it tells
+ * whether something waits.
  */
 static enum outcome judge(struct hedge_copy *c, blk_status_t status,
-			  bool *alone)
+			  enum rest *rest)
 {
 	struct hedge_read *r = c->read;
 
-	if (c->probing && !status && hedge_probe_wins(c))
+	if (c->probing && !status && hedge_probe_wins(c)) {
+		*rest = waits(r) ? WAITING : OTHERS;
 		return GOES_ON;
+	}
 	list_del(&c->out);
 	r->out &= ~BIT(c->leg->index);
 	if (r->done)
@@ -566,16 +589,16 @@ static enum outcome judge(struct hedge_copy *c, blk_status_t status,
 		if (!(status == BLK_STS_AGAIN && r->nowait))
 			return RETRY;
 	}
-	*alone = mark_done(r);
+	*rest = mark_done(r);
 	return WON;
 }
 
 /*
  * Sends a copy that failed to a leg that has not. Caller holds no lock. Where
  * another copy has been started meanwhile (from the shared queue) this one has
- * just lost.
+ * just lost. On WON the parent is the caller's, and @rest tells of the read.
  */
-static enum outcome retry(struct hedge_copy *c)
+static enum outcome retry(struct hedge_copy *c, enum rest *rest)
 {
 	struct hedge_read *r = c->read;
 	struct hedge *h = r->hedge;
@@ -603,7 +626,7 @@ static enum outcome retry(struct hedge_copy *c)
 		c->probed = false;
 		hedge_wait_place(c, leg, conf, now);
 	} else {
-		mark_done(r);
+		*rest = mark_done(r);
 		outcome = WON;
 	}
 	spin_unlock(&r->shard->lock);
@@ -616,7 +639,8 @@ static enum outcome retry(struct hedge_copy *c)
  * Everything of the read that is not still in use elsewhere is given back first:
  * the parent's end may be the end of the target.
  */
-static void win(struct hedge_copy *c, blk_status_t status, bool alone, u64 now)
+static void win(struct hedge_copy *c, blk_status_t status, enum rest rest,
+		u64 now)
 {
 	struct hedge_read *r = c->read;
 	struct bio *parent = r->parent;
@@ -630,7 +654,7 @@ static void win(struct hedge_copy *c, blk_status_t status, bool alone, u64 now)
 		copy_data(r, hedge_copy_data(c));
 	if (unlikely(r->unreadable) && !status)
 		hedge_recover_repair(r);
-	if (alone)
+	if (rest == ALONE)
 		hedge_copy_free(c);
 	else
 		hedge_copy_put(c);
@@ -672,8 +696,8 @@ void hedge_copy_endio(struct bio *bio)
 	struct hedge *h = r->hedge;
 	blk_status_t status = bio->bi_status;
 	enum outcome outcome;
+	enum rest rest = ALONE;
 	unsigned long flags;
-	bool alone;
 	u64 now;
 
 	rcu_read_lock();
@@ -684,29 +708,28 @@ void hedge_copy_endio(struct bio *bio)
 		goto out;
 	}
 	spin_lock_irqsave(&r->shard->lock, flags);
-	outcome = judge(c, status, &alone);
+	outcome = judge(c, status, &rest);
 	spin_unlock_irqrestore(&r->shard->lock, flags);
 	if (unlikely(outcome == GOES_ON)) {
-		hedge_probe_go_on(c);
+		hedge_probe_go_on(c, rest == WAITING);
 		goto out;
 	}
 	now = hedge_copy_ended(c, status);
 	note_error(c, status);
 	/* First: some reads are hedged only while nothing else waits. */
-	if (outcome == WON && !alone)
+	if (outcome == WON && rest == WAITING)
 		hedge_wait_forget(r);
 	if (unlikely(READ_ONCE(h->waiting)))
 		hedge_wait_dispatch(h);
 	if (outcome == RETRY) {
-		outcome = retry(c);
-		alone = false;
-		if (outcome == WON)
+		outcome = retry(c, &rest);
+		if (outcome == WON && rest == WAITING)
 			hedge_wait_forget(r);
 	}
 	if (outcome == RETRY)
 		goto out;
 	if (outcome == WON)
-		win(c, status, alone, now);
+		win(c, status, rest, now);
 	else
 		lose(c, now);
 out:
@@ -733,7 +756,7 @@ int hedge_read_direct_end(struct hedge *h, struct bio *bio, blk_status_t *error)
 	int end = DM_ENDIO_DONE;
 	enum outcome outcome;
 	unsigned long flags;
-	bool alone;
+	enum rest rest;
 
 	if (!r->direct || (r->alone && alone_end(h, r, bio, *error)))
 		return DM_ENDIO_DONE;
@@ -742,11 +765,11 @@ int hedge_read_direct_end(struct hedge *h, struct bio *bio, blk_status_t *error)
 	note_error(c, *error);
 	spin_lock_irqsave(&r->shard->lock, flags);
 	hedge_clock_cancel(r);
-	outcome = judge(c, *error, &alone);
+	outcome = judge(c, *error, &rest);
 	spin_unlock_irqrestore(&r->shard->lock, flags);
 	if (unlikely(READ_ONCE(h->waiting)))
 		hedge_wait_dispatch(h);
-	if (outcome == RETRY && retry(c) == RETRY) {
+	if (outcome == RETRY && retry(c, &rest) == RETRY) {
 		end = DM_ENDIO_INCOMPLETE;
 	} else {
 		if (unlikely(r->unreadable) && !*error)

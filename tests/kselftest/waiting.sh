@@ -175,3 +175,99 @@ stuck 0
 lag 2 stuck 0
 wait
 check_accounting "moved"
+hedge_remove
+
+# Due times by the class of the I/O priority, and the order is theirs. All legs have a
+# read, and three more wait, of which the last one to arrive is due first; one leg goes on.
+hedge_create policy edd-nr queue_depth 1 rescue_us 0 sitout_pct 0 \
+	due_us_rt 1000 due_us_be 30000000 due_us_idle 60000000
+all_stuck() { stuck "$1"; lag 2 stuck "$1"; }
+arrived() { [ "$(get stats/reads)" = "$1" ]; }
+started() { [ "$(grep -c hedge_start "$TRACE/trace")" -ge "$1" ]; }
+sectors() { trace_lines hedge_start | sed 's/.* sector=\([0-9]*\).*/\1/' | xargs; }
+
+all_stuck 1
+for _ in 1 2 3; do one_read 0; done
+all_busy() { [ "$(sum inflight)" = 3 ]; }
+check "edd: all legs have a read" wait_until 10 all_busy
+trace_start dm_hedge/hedge_start
+for class in 3 2 1; do
+	ionice -c $class dd if="$DEV" of=/dev/null bs=4k count=1 skip=$((256 * class)) iflag=direct status=none &
+	check "edd: class $class waits" wait_until 10 arrived $((7 - class))
+done
+lag 0 stuck 0
+check "edd: a leg serves them" wait_until 10 started 3
+trace_stop
+all_stuck 0
+wait
+check_eq "edd: real-time, best-effort, idle" "$(sectors)" "2048 4096 6144"
+check_accounting "edd"
+hedge_remove
+
+# With probe_priority the probe of a large read goes ahead of what waits for its leg,
+# and is a real-time read for the device; without it neither. A read that is no larger
+# than a probe has none.
+bio_ioprio='p:hedge_test/sent submit_bio_noacct sector=+32($arg1):u64 bytes=+40($arg1):u32 ioprio=+22($arg1):u16'
+kprobes() { echo "$1" >>$TRACE/kprobe_events 2>/dev/null; }
+no_kprobes() { echo 0 >$TRACE/events/hedge_test/enable; echo >$TRACE/kprobe_events; }
+
+probe_order()
+{
+	hedge_create policy probe copies 1 queue_depth 1 rescue_us 0 sitout_pct 0 probe_priority "$1"
+	put legs/1/weight 0
+	put legs/2/weight 0
+	lag 0 stuck 1
+	one_read 0
+	check "probe_priority $1: the leg has a read" wait_until 10 leg_busy 0
+	trace_start dm_hedge/hedge_start
+	one_read 1024
+	check "probe_priority $1: a small one waits" wait_until 10 arrived 2
+	dd if="$DEV" of=/dev/null bs=64k count=1 skip=32 iflag=direct status=none &
+	check "probe_priority $1: a large one waits" wait_until 10 arrived 3
+	[ ! -d $TRACE/events/hedge_test ] || echo 1 >$TRACE/events/hedge_test/enable
+	lag 0 stuck 0
+	wait
+	trace_stop
+	check_eq "probe_priority $1: order" "$(sectors)" "$2"
+	check_accounting "probe_priority $1"
+	hedge_remove
+}
+
+if [ ! -e $TRACE/kprobe_events ] || ! kprobes "$bio_ioprio"; then
+	echo "# no kprobes: what is sent to the device is not looked at"
+fi
+# io_class BYTES: the class of what is sent first at that sector: to the leg, and then on
+io_class() { echo $(($(trace_lines "sent:.*sector=4096 bytes=$1 " | sed -n '1s/.*ioprio=//p') >> 13)); }
+real_time=1
+probe_order 0 "2048 4096"
+[ ! -d $TRACE/events/hedge_test ] ||
+	check_num "probe_priority 0: the probe is as any read" "$(io_class 4096) != $real_time"
+probe_order 1 "4096 2048"
+if [ -d $TRACE/events/hedge_test ]; then
+	check_num "probe_priority 1: the probe is real-time" "$(io_class 4096) == $real_time"
+	check_num "probe_priority 1: the whole read is not" "$(io_class 65536) != $real_time"
+	no_kprobes
+fi
+
+# Where nothing of a read waits, its end takes no lock but that of its CPU: nobody
+# looks for what does. Where copies wait they are looked for.
+if kprobes 'p:hedge_test/forget hedge_wait_forget' && kprobes 'p:hedge_test/remove hedge_order_remove'; then
+	for i in 0 1 2; do lag_law $i off; done
+	hits() { awk '{ n += $2 } END { print n }' $TRACE/kprobe_profile; }
+	hedge_create policy coc copies 2 budget_pct 100 queue_depth 0 rescue_us 0 sitout_pct 0
+	echo 1 >$TRACE/events/hedge_test/enable
+	load read "$DEV" --threads 8 --count "$(scaled 125)" >/dev/null
+	check "nothing waits: all copies ended" wait_until 15 drained
+	check_num "nothing waits: second copies were sent" "$(get stats/extra) > 0"
+	check_eq "nothing waits: it is not looked for" "$(hits)" 0
+	put probe on
+	load read "$DEV" --threads 8 --bs 64k --count "$(scaled 25)" >/dev/null
+	check "nothing waits: all probes ended" wait_until 15 drained
+	check_eq "nothing waits, probes: it is not looked for" "$(hits)" 0
+	put queue_depth 1
+	load read "$DEV" --threads 8 --bs 64k --count "$(scaled 25)" >/dev/null
+	check_num "copies wait: they are" "$(hits) > 0"
+	no_kprobes
+	check_accounting "nothing waits"
+	hedge_remove
+fi
