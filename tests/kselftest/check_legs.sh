@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: GPL-2.0
 #
 # The check: finds each block that differs, no other, under writes too; rewrites from
-# the leg that is named, under writes too; stops for suspend and goes on after. hedgectl check says which
+# the leg that is named; stops for suspend and goes on after. hedgectl check says which
 # legs were not compared, and that a reload drops the check. Needs hedgectl.
 # again: it is to be caught in the middle of a comparison
 
@@ -96,22 +96,3 @@ wait $checker
 check_eq "hedgectl check ends at a reload" "$(<"$TMP/status")" 1
 check_match "hedgectl check ends at a reload: that is said" "$(<"$TMP/out")" 'the check was dropped'
 check "the throttle can be set" eval 'echo 100 >$throttle'
-
-# Blocks that differ right beside those that are being written: of each 64 KiB the first half
-# is written to, and in the other half of each fourth a block is spoilt.
-for ((i = 0; i < 256; i++)); do
-	echo "$((i * 64)) 64 linear $DEV $((i * 128))"
-done >"$TMP/table"
-dmsetup create halves "$TMP/table"
-load write /dev/mapper/halves --threads 4 >"$TMP/out" &
-writer=$!
-# shellcheck disable=SC2046 # numbers
-spoil "${LEGS[1]}" $(seq 8 64 4095)
-check_eq "under writes all are found" "$(checked repair 0)" 64
-check "the kernel log tells what became of them" wait_until 10 \
-	eval 'dmesg | tail -n 40 | grep -q "check: 64 blocks differed, 64 were rewritten"'
-kill $writer
-wait $writer
-check_eq "the writer has no errors" "$(field errors "$(<"$TMP/out")")" 0
-dmsetup remove halves
-check "the legs are equal" legs_equal
