@@ -113,12 +113,14 @@ fill_legs
 put timeout_us 1000
 put budget_pct 100
 echo "$(number_of 0) riops=10" >$CG/hedged/io.max
+put legs/1/weight 0	# all go to leg 0 first
 hedged=$(get stats/hedged)
 check "leg 0 is throttled: reads end" within load read "$DEV" --verify --threads 4 --count 25
 check_num "some by hedges" "$(get stats/hedged) > $hedged"
 check "a suspend ends" timeout $((60 * SCALE)) dmsetup suspend "$NAME"
 dmsetup resume "$NAME"
 echo "$(number_of 0) riops=max" >$CG/hedged/io.max
+put legs/1/weight "$weight"
 check_accounting "throttled"
 
 # --- a cgroup that goes first -------------------------------------------------------------

@@ -1,11 +1,10 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
 # limit: 300
-# may skip: no stress-ng, which run.sh does not bring
 #
-# Other people's tests, which know nothing of us: stress-ng's classes for disks, asynchronous
-# I/O and io_uring, which verify what they read, and fio with io_uring and checksums; in a file
-# system on a volume that hedges over a slow leg. Needs stress-ng, fio, e2fsprogs and dm-lag.
+# Other people's tests, which know nothing of us: stress-ng's classes for disks and asynchronous
+# I/O, which verify what they read, and fio with io_uring and checksums; in a file system on a
+# volume that hedges over a slow leg. Needs stress-ng, fio, e2fsprogs and dm-lag.
 
 . "$(dirname "$0")/common.sh"
 need_hedge
@@ -32,11 +31,10 @@ stressed()
 
 stressed hdd --hdd-bytes 8M --hdd-write-size 16K --hdd-opts direct,wr-rnd,rd-rnd,fdatasync
 stressed aio --aio-requests 16
-[ -e /proc/sys/kernel/io_uring_disabled ] && echo 0 >/proc/sys/kernel/io_uring_disabled
-stressed io-uring
 stressed fallocate --fallocate-bytes 8M
 stressed seek --seek-size 8M
 
+[ ! -e /proc/sys/kernel/io_uring_disabled ] || echo 0 >/proc/sys/kernel/io_uring_disabled
 check "fio, io_uring: it verifies what it wrote" fio --minimal --directory="$MNT" --direct=1 \
 	--ioengine=io_uring --iodepth=16 --rw=randrw --verify=crc32c --verify_fatal=1 \
 	--verify_backlog=64 --group_reporting=1 --size=6m \

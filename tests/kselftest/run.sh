@@ -59,7 +59,7 @@ done
 make -s -C "$top/userspace" >&2
 options+=(--bin "$top/userspace/build/hedgectl")
 for p in dmsetup fio jq cmp timeout losetup truncate blkdiscard blockdev dd od sed grep awk \
-	mkfs.ext4 fsck.ext4 mkfs.xfs xfs_repair fstrim mount umount sync find md5sum; do
+	mkfs.ext4 fsck.ext4 mkfs.xfs xfs_repair fstrim mount umount sync find md5sum stress-ng; do
 	options+=(--bin "$p")
 done
 
