@@ -68,8 +68,14 @@ refused "a leg in use" "$r2: it is in use by dm-[0-9]+" create $r0 $r2
 refused "a log in use" "$r2: it is in use" create --log disk:$r2 $r0 $r1
 run 1 "a name in use" hedgectl create other --no-label --nosync $r0 $r1
 says "a name in use" "other: there is a device of this name"
-run 1 "show of another target" hedgectl show other
-says "show of another target" "other: this device has no hedge target"
+for words in "show other" "remove other" "close other" "set other tau=1ms" "set other --save" "check other" "fail other 0" \
+	     "reinstate other 0" "replace other 0 $r4" "hist other" "top other --count 1" "tune other --seconds 0" \
+	     "plan --device other"; do
+	# shellcheck disable=SC2086
+	run 1 "another target: $words" hedgectl $words
+	says "another target: $words" "other: this device has no hedge target"
+done
+check "another target: it is there still" dmsetup info other
 dmsetup remove other
 
 blockdev --setro $r1
@@ -121,6 +127,25 @@ remove
 blockdev --flushbufs $r0 $r1 $r2
 check "create --from: leg 0 is a copy" cmp $r0 $r1
 check "create --from: leg 2 is a copy" cmp $r0 $r2
+
+# --- close ---------------------------------------------------------------------------
+
+closed() { hedgectl examine "$1" --json | jq -c 'if .open then "open" else "closed" end'; }
+hedgectl create vol --nosync --force $r0 $r1 >"$TMP/created" 2>&1
+check "create says what boot does" grep -q "hedgectl set vol --save" "$TMP/created"
+load fill /dev/mapper/vol >/dev/null
+check_eq "a volume that was written to is open" "$(closed $r0)" '"open"'
+run 0 close hedgectl close vol
+check_eq "close: the labels say so" "$(closed $r0) $(closed $r1)" '"closed" "closed"'
+check "close: it can be read" load check /dev/mapper/vol
+check_eq "close: reads leave it so" "$(closed $r1)" '"closed"'
+dd if=/dev/zero of=/dev/mapper/vol bs=4k count=1 oflag=direct status=none
+check_eq "the next write opens it" "$(closed $r0) $(closed $r1)" '"open" "open"'
+json "close --all" '[.[] | [.name, .closed]]' '[["vol",true]]' hedgectl close --all --json
+check_eq "close --all: the labels say so" "$(closed $r0)" '"closed"'
+remove
+hedgectl wipe $r0 >/dev/null
+hedgectl wipe $r1 >/dev/null
 
 run 1 "a disk log that is none" hedgectl create vol --no-label --log disk:$log $r0 $r1
 says "a disk log that is none" "$log: there is no log on it"
