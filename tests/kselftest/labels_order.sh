@@ -35,7 +35,8 @@ make()
 # begin LETTER BLOCK: a write that is expected to hang with the label of leg 0
 begin()
 {
-	{ write "$1" "$2" 2>/dev/null && echo 0 || echo $?; } >"$TMP/status" &
+	# Nor is the output of check for it to keep open.
+	{ write "$1" "$2" && echo 0 || echo $?; } >"$TMP/status" 2>/dev/null &
 	wait_until 20 lag_holds 0 1 || return 1
 	# what does not wait for the label is through by then
 	sleep 0.5
