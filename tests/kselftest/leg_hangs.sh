@@ -32,6 +32,21 @@ takes_write()
 
 fsync() { dd if=/dev/zero of="$DEV" bs=4k count=1 seek=700 conv=fsync,notrunc status=none; }
 
+# suspend_waits LEG WHAT: for what hangs on that leg, which then answers
+suspend_waits()
+{
+	local suspender gone=0
+
+	dmsetup suspend "$NAME" &
+	suspender=$!
+	sleep 2
+	check "a suspend waits for $2" kill -0 $suspender
+	lag "$1" stuck 0
+	wait $suspender || gone=$?
+	check_eq "and ends" $gone 0
+	dmsetup resume "$NAME"
+}
+
 # --- a flush ----------------------------------------------------------------------------
 
 lag_leg 1
@@ -162,15 +177,7 @@ copy_hangs 2
 check "it is told to come back" message reinstate 2
 sleep 1
 check_eq "it does not while it hangs" "$(get legs/2/state)" failed
-dmsetup suspend "$NAME" &
-suspender=$!
-sleep 1
-check "a suspend waits for it" kill -0 $suspender
-lag 2 stuck 0
-gone=0
-wait $suspender || gone=$?
-check_eq "and ends" $gone 0
-dmsetup resume "$NAME"
+suspend_waits 2 "the copy"
 state 2 failed && message reinstate 2
 check "it is copied" wait_until 30 state 2 in_sync
 hedge_remove
@@ -196,15 +203,7 @@ both_out() { [ "$(states)" = "in_sync failed failed" ]; }
 check "both are out" wait_until 20 both_out
 check "writes go on" takes_write F 16
 check "and what is read is right" volume_reads F 16
-dmsetup suspend "$NAME" &
-suspender=$!
-sleep 2
-check "a suspend waits for the label" kill -0 $suspender
-lag 1 stuck 0
-gone=0
-wait $suspender || gone=$?
-check_eq "and ends" $gone 0
-dmsetup resume "$NAME"
+suspend_waits 1 "the label"
 find_sysfs
 check_eq "both are out still" "$(states)" "in_sync failed failed"
 for i in 1 2; do
