@@ -60,6 +60,8 @@ put policy fcfs-lpr
 put budget_pct 100
 put timeout_us 1000
 lag_law 0 fixed 20000000
+weight=$(get legs/1/weight)
+put legs/1/weight 0	# all go to leg 0 first, however busy the machine
 reads_charged "hedges by the clock" stats/hedged
 put queue_depth 1
 reads_charged "hedges and a queue" stats/hedged
@@ -67,8 +69,6 @@ put queue_depth 0
 put timeout_us off
 lag_law 0 off
 lag 0 error 1
-weight=$(get legs/1/weight)
-put legs/1/weight 0	# all go to leg 0
 reads_charged "retries" stats/retried
 put legs/1/weight "$weight"
 lag 0 error 0
