@@ -6,6 +6,7 @@
 # of a mirror that does not know whether its legs are equal all is copied; and what is
 # refused. Needs dm-lag, hedgectl.
 # limit: 240
+# leaks: not looked for: its time goes into starting programs
 
 . "$(dirname "$0")/common.sh"
 need_hedge

@@ -3,6 +3,7 @@
 # limit: 300
 #
 # ext4 and xfs: make, mount, fill, check, trim. Legs that take discards, with a cache.
+# leaks: not looked for: its time goes into starting programs
 
 . "$(dirname "$0")/common.sh"
 need_hedge

@@ -3,6 +3,7 @@
 #
 # hedgectl on real devices: every command, used well and used wrong, its exit status,
 # what it prints for people and that its JSON can be parsed. Needs hedgectl and jq.
+# leaks: not looked for: its time goes into starting programs
 
 . "$(dirname "$0")/common.sh"
 need_program hedgectl

@@ -5,6 +5,7 @@
 # metrics; a volume that is removed; no permission; a volume that goes in the middle. Needs
 # hedgectl and jq.
 # limit: 480
+# leaks: not looked for: its time goes into starting programs
 
 . "$(dirname "$0")/common.sh"
 need_program hedgectl

@@ -4,6 +4,7 @@
 # hedgectl's commands that watch a running volume: hist, tune, top, and set --save. Needs
 # hedgectl and jq.
 # again: it looks at what happens within a second
+# leaks: not looked for: its time goes into starting programs
 
 . "$(dirname "$0")/common.sh"
 need_program hedgectl

@@ -5,6 +5,7 @@
 # is missing, stale, foreign, torn or went on alone is found out, by hedgectl and by
 # the kernel alone; a log that is not the set's is not believed. Needs hedgectl, jq.
 # limit: 900
+# leaks: not looked for: its time goes into starting programs, see labels_order
 
 . "$(dirname "$0")/common.sh"
 . "$(dirname "$0")/labels.inc"

@@ -5,6 +5,7 @@
 # does not come back before it answers. A table that is read-only writes none. One that is
 # resumed in vain looks again when it is resumed once more. Needs hedgectl, jq, dm-lag.
 # limit: 300
+# leaks: not looked for: its time goes into starting programs, see labels_order
 
 . "$(dirname "$0")/common.sh"
 . "$(dirname "$0")/labels.inc"

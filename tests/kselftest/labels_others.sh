@@ -7,6 +7,7 @@
 # log. And a flush that fails on the only full leg is not forgotten. Needs hedgectl, jq,
 # dm-lag, loop.
 # limit: 300
+# leaks: not looked for: its time goes into starting programs, see labels_order
 
 . "$(dirname "$0")/common.sh"
 . "$(dirname "$0")/labels.inc"

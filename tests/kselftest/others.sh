@@ -5,6 +5,7 @@
 # Other people's tests, which know nothing of us: stress-ng's classes for disks and asynchronous
 # I/O, which verify what they read, and fio with io_uring and checksums; in a file system on a
 # volume that hedges over a slow leg. Needs stress-ng, fio, e2fsprogs and dm-lag.
+# leaks: not looked for: its time goes into starting programs
 
 . "$(dirname "$0")/common.sh"
 need_hedge

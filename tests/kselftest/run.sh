@@ -13,7 +13,8 @@
 #
 # All tests run in one guest, one after the other. With --jobs, each has a guest of its own, as many at
 # a time as told: in the debug rig, where scripts take most of the time and nothing judges
-# it, that is the default, and a leak is seen in the test that leaks.
+# it, that is the default, and a leak is seen in the test that leaks. Leaks are not looked for
+# there in a test that has a line "# leaks: not looked for".
 #
 # A test that has a line "# again:" gets a second chance in a guest of its own.
 
@@ -28,7 +29,7 @@ while [ $# -gt 0 ]; do
 	--jobs) jobs=$2; shift 2 ;;
 	--hedge) hedge=$2; shift 2 ;;
 	--lag) lag=$2; shift 2 ;;
-	-*) sed -n '3,18s/^# \{0,1\}//p' "$0" >&2; exit 2 ;;
+	-*) sed -n '3,19s/^# \{0,1\}//p' "$0" >&2; exit 2 ;;
 	*) break ;;
 	esac
 done
@@ -90,6 +91,7 @@ alone()
 {
 	local start=$SECONDS status=0 KLOG=${KLOG:+$KLOG.$1}
 
+	! grep -q '^# leaks: not looked for' "$here/$1.sh" || local options=("${options[@]}" --no-leaks)
 	guest "$rig" "$(seconds_for 9000)" -- "$1" >"$out/$1.tap" 2>&1 || status=$?
 	{
 		flock 9
