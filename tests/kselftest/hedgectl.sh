@@ -222,7 +222,7 @@ check_eq "set of a leg: leg 1" "$(get legs/1/weight)" 50
 check_eq "set of a leg: leg 0" "$(get legs/0/timeout_us)" 3000
 check_eq "set in another unit: time" "$(get rescue_us)" 20000
 check_eq "set in another unit: size" "$(get max_copy_kb)" 1024
-json "set" '.[] | [.target, .attribute, .from, .to]' '[0,"legs/1/weight",50,60]' hedgectl set vol --json leg:1.weight=60
+json "set" '.[] | [.target, .attribute, .from, .to]' '[0,"legs/1/weight",50,60]' hedgectl set vol --json leg:$r1.weight=60
 json "set nothing new" length 0 hedgectl set vol --json leg:1.weight=60
 
 run 1 "set: a policy that is none" hedgectl set vol policy=nonsense

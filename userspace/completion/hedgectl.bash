@@ -72,10 +72,15 @@ _hedgectl()
 	set:[1-9]*)
 		compopt -o nospace
 		attr=$(_hedgectl_section attributes set | sed 's/$/=/')
-		for i in 0 1 2 3 4 5 6 7; do
-			[[ $cur != leg:$i* ]] || attr=${attr//leg:I./leg:$i.}
-		done
-		mapfile -t COMPREPLY < <(compgen -W "tau= ${attr//leg:I./leg:}" -- "$cur")
+		i=${cur#leg:}
+		if [[ $cur == leg:*.* ]]; then
+			attr=${attr//leg:I./leg:${i%.*}.}
+		elif [[ $cur == leg:* ]]; then
+			attr=$(printf 'leg:%s.\n' {0..7} $(_hedgectl_devices))
+		else
+			attr="leg: tau= ${attr//leg:I.*/}"
+		fi
+		mapfile -t COMPREPLY < <(compgen -W "$attr" -- "$cur")
 		_hedgectl_reply "$cur"
 		;;
 	create:0) ;;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The spellings of attributes on the command line: ATTR=VALUE, and leg:<i>.ATTR=VALUE for those of
- * a leg. tau is another name of timeout_us. The unit of an attribute is the end of its name, and
+ * The spellings of attributes on the command line: ATTR=VALUE, and leg:<i>.ATTR=VALUE or
+ * leg:<device>.ATTR=VALUE for those of a leg. tau is another name of timeout_us. The unit of an attribute is the end of its name, and
  * its value may be given in another one: timeout_us=2ms, max_copy_kb=1M. Words (auto, off, names)
  * go to the kernel as they are: it is the one to judge them.
  */
@@ -126,33 +126,49 @@ static char *convert(const char *name, const char *text)
 	return value % unit ? NULL : xprintf("%" PRIu64, value / unit);
 }
 
-/* Takes "leg:<i>." off the front. */
-static int parse_leg(const char **text, int *leg)
+/*
+ * Where the name of a leg ends: a device may have a . or = in its name, a value may have a ., an
+ * attribute has neither.
+ */
+static const char *leg_end(const char *leg)
 {
-	char digit;
+	const char *equals = strrchr(leg, '='), *end = equals;
 
-	*leg = -1;
+	while (end && end > leg && *end != '.')
+		end--;
+	return end && *end == '.' ? end : NULL;
+}
+
+/* Takes "leg:<i>." or "leg:<device>." off the front. */
+static int parse_leg(const char **text, struct assignment *assignment)
+{
+	const char *leg, *end;
+
 	if (strncmp(*text, "leg:", 4))
 		return 0;
-	digit = (*text)[4];
-	if (digit < '0' || digit >= '0' + MAX_LEGS || (*text)[5] != '.') {
-		fail("\"%s\": expected leg:<number>.ATTR=VALUE, the number 0 to %d", *text,
-		     MAX_LEGS - 1);
+	leg = *text + 4;
+	end = leg_end(leg);
+	if (end && end == leg + 1 && *leg >= '0' && *leg < '0' + MAX_LEGS) {
+		assignment->leg = *leg - '0';
+	} else if (end && (*leg == '/' || memchr(leg, ':', end - leg))) {
+		assignment->leg = MAX_LEGS;
+		assignment->device = xprintf("%.*s", (int)(end - leg), leg);
+	} else {
+		fail("\"%s\": expected leg:<number>.ATTR=VALUE, the number 0 to %d, or leg:/dev/<name>.ATTR=VALUE",
+		     *text, MAX_LEGS - 1);
 		return -1;
 	}
-	*leg = digit - '0';
-	*text += 6;
+	*text = end + 1;
 	return 0;
 }
 
-int assignment_parse(const char *text, struct assignment *assignment)
+static int parse(const char *text, struct assignment *assignment)
 {
 	const char *rest = text, *equals;
 	const struct attr *attr;
 	char *name;
 
-	*assignment = (struct assignment){ .leg = -1 };
-	if (parse_leg(&rest, &assignment->leg))
+	if (parse_leg(&rest, assignment))
 		return -1;
 	equals = strchr(rest, '=');
 	if (!equals || equals == rest || !equals[1] || strpbrk(rest, " \t\n")) {
@@ -174,10 +190,20 @@ int assignment_parse(const char *text, struct assignment *assignment)
 	return -1;
 }
 
+int assignment_parse(const char *text, struct assignment *assignment)
+{
+	*assignment = (struct assignment){ .leg = -1 };
+	if (!parse(text, assignment))
+		return 0;
+	assignment_free(assignment);
+	return -1;
+}
+
 void assignment_free(struct assignment *assignment)
 {
 	free(assignment->value);
-	assignment->value = NULL;
+	free(assignment->device);
+	assignment->value = assignment->device = NULL;
 }
 
 char *attr_current(const char *text)

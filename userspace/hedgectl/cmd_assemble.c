@@ -441,6 +441,13 @@ static int judge(struct set *set)
 	return -1;
 }
 
+static void find_leg(const struct set *set, struct assignment *a)
+{
+	for (int i = 0; a->device && i < MAX_LEGS; i++)
+		if (set->legs[i] && leg_matches_path(a->device, i, set->legs[i]->path))
+			a->leg = i;
+}
+
 static int add_features(const struct set *set, struct table *table)
 {
 	const struct args *args = set->request->args;
@@ -457,6 +464,13 @@ static int add_features(const struct set *set, struct table *table)
 			continue;
 		if (assignment_parse(args->options[i].value, &a))
 			return -1;
+		find_leg(set, &a);
+		if (a.leg == MAX_LEGS) {
+			fail("--set %s: it is no leg of the set, or not there",
+			     args->options[i].value);
+			assignment_free(&a);
+			return -1;
+		}
 		if (a.leg < 0)
 			table_add_feature(table, "%s %s", a.name, a.value);
 		else

@@ -79,6 +79,14 @@ static int parse_region(struct request *request)
 	return 0;
 }
 
+static int find_leg(const struct request *request, struct assignment *a)
+{
+	for (int i = 0; a->device && i < request->nr_legs; i++)
+		if (leg_matches_path(a->device, i, request->args->operands[i + 1]))
+			a->leg = i;
+	return a->leg < request->nr_legs ? 0 : -1;
+}
+
 static int parse_features(struct request *request)
 {
 	const char *policy = args_get(request->args, "policy");
@@ -96,9 +104,9 @@ static int parse_features(struct request *request)
 			continue;
 		if (assignment_parse(request->args->options[i].value, &a))
 			return -1;
-		if (a.leg >= request->nr_legs) {
-			fail("--set %s: there is no leg %d; legs are numbered 0 to %d",
-			     request->args->options[i].value, a.leg, request->nr_legs - 1);
+		if (find_leg(request, &a)) {
+			fail("--set %s: there is no such leg; legs are numbered 0 to %d, or named by their devices",
+			     request->args->options[i].value, request->nr_legs - 1);
 			assignment_free(&a);
 			return -1;
 		}

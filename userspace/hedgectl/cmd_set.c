@@ -85,6 +85,55 @@ static int resolve_groups(const struct volume *volume, int target, struct assign
 	return 0;
 }
 
+/* Finds the leg that is named by its device; -1 if the target has none such. */
+static int find_leg(const struct volume *volume, int target, struct assignment *a)
+{
+	struct status status;
+
+	if (!a->device)
+		return 0;
+	if (status_parse(volume->targets[target].status, &status))
+		return -1;
+	for (int i = 0; i < status.nr_legs; i++)
+		if (leg_matches(a->device, i, status.devices[i]))
+			a->leg = i;
+	status_free(&status);
+	return a->leg < MAX_LEGS ? 0 : -1;
+}
+
+/* Each device that is named must be a leg of a target that is meant: of others it sets nothing. */
+static int check_devices(const struct volume *volume, int target, const struct assignments *list)
+{
+	for (int i = 0; i < list->count; i++) {
+		struct assignment a = list->items[i];
+		bool found = !a.device;
+
+		for (int j = 0; !found && j < volume->nr_targets; j++)
+			found = (target < 0 || target == j) && !find_leg(volume, j, &a);
+		if (found)
+			continue;
+		fail("%s: it has no leg %s; hedgectl show %s lists its legs", volume->name,
+		     a.device, volume->name);
+		return -1;
+	}
+	return 0;
+}
+
+/* Those of one target, with the numbers of its legs; the items are those of the list. */
+static struct assignments of_target(const struct volume *volume, int target,
+				    const struct assignments *list)
+{
+	struct assignments own = { .items = xcalloc(list->count, sizeof(*own.items)) };
+
+	for (int i = 0; i < list->count; i++) {
+		struct assignment a = list->items[i];
+
+		if (!find_leg(volume, target, &a))
+			own.items[own.count++] = a;
+	}
+	return own;
+}
+
 /* A copy, whose values may be replaced. */
 static struct assignments copy_of(const struct assignments *list)
 {
@@ -204,6 +253,18 @@ static char *volume_source(const struct volume *volume)
 	return xstrdup("none");
 }
 
+/* Legs are saved by their numbers: names of devices change. */
+static void save_named(struct hedgetab_entry *entry, const struct volume *volume, int target,
+		       const struct assignment *a)
+{
+	for (int i = 0; i < volume->nr_targets; i++) {
+		struct assignment found = *a;
+
+		if ((target < 0 || target == i) && !find_leg(volume, i, &found))
+			hedgetab_set(entry, volume->nr_targets > 1 ? i : target, &found);
+	}
+}
+
 static int save(const struct volume *volume, int target, const struct assignments *list)
 {
 	struct hedgetab tab;
@@ -216,7 +277,10 @@ static int save(const struct volume *volume, int target, const struct assignment
 		source = volume_source(volume);
 		entry = hedgetab_add(&tab, volume->name, source);
 		for (int i = 0; i < list->count; i++)
-			hedgetab_set(entry, target, &list->items[i]);
+			if (list->items[i].device)
+				save_named(entry, volume, target, &list->items[i]);
+			else
+				hedgetab_set(entry, target, &list->items[i]);
 		r = hedgetab_write(&tab, lock);
 		free(source);
 		hedgetab_free(&tab);
@@ -287,13 +351,19 @@ static int set_volume(const struct args *args, const struct volume *volume,
 		     volume->nr_targets - 1);
 		return -1;
 	}
+	if (check_devices(volume, target, list))
+		return -1;
 	for (int i = 0; !r && i < volume->nr_targets; i++) {
+		struct assignments own;
+
 		if (target >= 0 && target != i)
 			continue;
+		own = of_target(volume, i, list);
 		if (!array)
-			r = print_legs(volume, i, list);
+			r = print_legs(volume, i, &own);
 		if (!r)
-			r = set_target(volume, i, list, array);
+			r = set_target(volume, i, &own, array);
+		free(own.items);
 	}
 	if (!r && args_has(args, "save"))
 		r = save(volume, target, list);
@@ -355,11 +425,12 @@ static const struct option_def options[] = {
 
 const struct command set_command = {
 	.name = "set",
-	.synopsis = "NAME [--target N] [--save] [leg:I.]ATTR=VALUE... | NAME --save|--saved",
+	.synopsis = "NAME [--target N] [--save] [leg:LEG.]ATTR=VALUE... | NAME --save|--saved",
 	.summary = "Sets attributes of a running volume and prints all that changed",
 	.details =
 		"Times may be given in s, ms or us (tau=2ms; tau is timeout_us), sizes in K, M or G.\n"
-		"leg:I. before an attribute names that of leg I. A policy changes other attributes too.\n"
+		"leg:1. before an attribute names that of leg 1, leg:/dev/sdb. that of the leg /dev/sdb.\n"
+		"A policy changes other attributes too.\n"
 		"policy=fcfs-gr (edd-gr) chooses for each hedge target of the table: fcfs-r (edd-r) if its\n"
 		"latencies are new-worse-than-used, else fcfs-lpr (edd-lpr).\n"
 		"--save writes what is set to /etc/hedgetab, by which the volume is assembled at boot and\n"

@@ -92,6 +92,7 @@ struct assignment {
 	int leg;		/* -1: of the target */
 	const char *name;	/* as in sysfs */
 	char *value;		/* as written to sysfs */
+	char *device;		/* the leg is named by it, and leg is MAX_LEGS until it was looked for; or NULL */
 };
 
 int assignment_parse(const char *text, struct assignment *assignment);
@@ -271,6 +272,7 @@ struct leg_set {
 };
 
 bool leg_matches(const char *wanted, int leg, const char *device);	/* NULL: any */
+bool leg_matches_path(const char *wanted, int leg, const char *path);
 int legs_read(const struct volume *volume, int target, const char *wanted, struct leg_set *set);
 int legs_read_file(const char *path, struct leg_set *set);
 bool legs_since(struct leg_set *now, const struct leg_set *before);

@@ -66,6 +66,11 @@ static int add_setting(struct hedgetab_entry *entry, const char *text)
 	setting = &entry->settings[entry->nr_settings];
 	if (parse_target(&text, &setting->target) || assignment_parse(text, &setting->a))
 		return -1;
+	if (setting->a.device) {
+		fail("\"%s\": expected leg:<number>. here, for names of devices change", text);
+		assignment_free(&setting->a);
+		return -1;
+	}
 	if (strchr(setting->a.value, ',') || strchr(setting->a.value, '#')) {
 		fail("\"%s\": a value with a comma or # can not be saved", text);
 		assignment_free(&setting->a);
@@ -106,7 +111,7 @@ void hedgetab_set(struct hedgetab_entry *entry, int target, const struct assignm
 				   (entry->nr_settings + 1) * sizeof(*entry->settings));
 	setting = &entry->settings[entry->nr_settings++];
 	setting->target = target;
-	setting->a = (struct assignment){ a->leg, a->name, xstrdup(a->value) };
+	setting->a = (struct assignment){ .leg = a->leg, .name = a->name, .value = xstrdup(a->value) };
 }
 
 /* --- reading ------------------------------------------------------------------------ */

@@ -54,10 +54,19 @@ static int read_leg(const struct volume *volume, struct leg_data *data)
 	return r;
 }
 
+/* major:minor of a path, or NULL. */
+static char *numbers_of(const char *path)
+{
+	struct stat st;
+
+	if (stat(path, &st) || !S_ISBLK(st.st_mode))
+		return NULL;
+	return xprintf("%u:%u", major(st.st_rdev), minor(st.st_rdev));
+}
+
 /* A leg is named by its number, its path or its major:minor. */
 bool leg_matches(const char *wanted, int leg, const char *device)
 {
-	struct stat st;
 	uint64_t number;
 	char *numbers;
 	bool same;
@@ -66,10 +75,22 @@ bool leg_matches(const char *wanted, int leg, const char *device)
 		return true;
 	if (!parse_number(wanted, &number))
 		return number == (uint64_t)leg;
-	if (stat(wanted, &st) || !S_ISBLK(st.st_mode))
-		return false;
-	numbers = xprintf("%u:%u", major(st.st_rdev), minor(st.st_rdev));
-	same = !strcmp(numbers, device);
+	numbers = numbers_of(wanted);
+	same = numbers && !strcmp(numbers, device);
+	free(numbers);
+	return same;
+}
+
+/* The same, of a leg whose path is known. */
+bool leg_matches_path(const char *wanted, int leg, const char *path)
+{
+	char *numbers;
+	bool same;
+
+	if (!strcmp(wanted, path))
+		return true;
+	numbers = numbers_of(path);
+	same = numbers && leg_matches(wanted, leg, numbers);
 	free(numbers);
 	return same;
 }

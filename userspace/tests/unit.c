@@ -140,7 +140,7 @@ static char *assignment_text(const char *text)
 
 	if (assignment_parse(text, &a))
 		return NULL;
-	result = xprintf("%d %s %s", a.leg, a.name, a.value);
+	result = xprintf("%d%s%s %s %s", a.leg, a.device ? " " : "", a.device ? a.device : "", a.name, a.value);
 	assignment_free(&a);
 	return result;
 }
@@ -160,7 +160,10 @@ static void test_assignments(void)
 		{ "tau=", NULL }, { "=1", NULL }, { "tau", NULL }, { "", NULL }, { "nonsense=1", NULL },
 		{ "leg:8.weight=1", NULL }, { "leg:x.weight=1", NULL }, { "leg:1weight=1", NULL }, { "leg:=1", NULL },
 		{ "leg:1.=1", NULL }, { "leg:1.policy=rnd", NULL }, { "weight=1", NULL }, { "policy=rnd jsq", NULL },
-		{ "leg:", NULL },
+		{ "leg:", NULL }, { "leg:/dev/sdb.weight=5", "8 /dev/sdb weight 5" },
+		{ "leg:/dev/a.b=c.d.tau=1.5s", "8 /dev/a.b=c.d timeout_us 1500000" }, { "leg:/dev/a.b=c.d.tau=2s", "8 /dev/a.b=c.d timeout_us 2000000" },
+		{ "leg:7:0.weight=0", "8 7:0 weight 0" }, { "leg:/dev/sdb.policy=rnd", NULL }, { "leg:/dev/sdb=1", NULL },
+		{ "leg:sdb.weight=1", NULL }, { "leg:/dev/sdb.weight", NULL }, { "leg:10.weight=1", NULL },
 	};
 
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
@@ -683,7 +686,8 @@ static void make_dir(const char *dir, const char *name)
 static void test_tree(void)
 {
 	char dir[] = "/tmp/hedgectl-unit-XXXXXX", *command;
-	struct assignment a = { -1, "copies", "2" }, missing = { 0, "copies", "2" };
+	struct assignment a = { .leg = -1, .name = "copies", .value = "2" };
+	struct assignment missing = { .leg = 0, .name = "copies", .value = "2" };
 	struct kv_list list;
 
 	if (!mkdtemp(dir)) {
