@@ -76,7 +76,7 @@ install-hooks:
 		$(DESTDIR)/usr/share/initramfs-tools/hooks/hedge
 	sed -i 's|/usr/sbin/hedgectl|$(PREFIX)/sbin/hedgectl|' \
 		$(DESTDIR)/usr/share/initramfs-tools/hooks/hedge
-	for when in local-top local-block; do \
+	for when in local-top local-block local-premount; do \
 		install -D -m 755 packaging/initramfs-tools/scripts/hedge \
 			$(DESTDIR)/usr/share/initramfs-tools/scripts/$$when/hedge; \
 	done

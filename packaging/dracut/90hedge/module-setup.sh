@@ -31,4 +31,5 @@ install()
 	inst_rules 61-dm-hedge.rules
 	inst_hook initqueue/settled 20 "$moddir/hedge-assemble.sh"
 	inst_hook initqueue/timeout 20 "$moddir/hedge-degraded.sh"
+	inst_hook pre-mount 10 "$moddir/hedge-root.sh"
 }
