@@ -123,7 +123,7 @@ static void fetch_key(const struct pick *pick, u32 server)
 	if (!tree->levels)
 		return;
 	__builtin_prefetch(&tree->key[server], 1);
-	__builtin_prefetch(&tree->node[0][server / 8], 1);
+	__builtin_prefetch(&tree->least[server / 8], 1);
 }
 
 /* Brings into the cache what the entries of a bucket will need. */

@@ -201,15 +201,32 @@ static u32 draw(struct pick *pick, const struct wish *wish, u32 *chosen)
 
 /* --- trees -------------------------------------------------------------------- */
 
-static struct tree_node node_of_keys(const u64 *key)
+static u64 least_of(const u64 *key)
 {
-	struct tree_node node = { key[0], 1 };
+	u64 least = key[0];
 	int i;
 
-	for (i = 1; i < 8; i++) {
-		node.ties = key[i] < node.key ? 1 : node.ties + (key[i] == node.key);
-		node.key = min(key[i], node.key);
+	for (i = 1; i < 8; i++)
+		least = min(key[i], least);
+	return least;
+}
+
+/* Looks at a block anew: which of its servers have the least key. */
+static struct tree_node node_of_block(struct tree *tree, u32 block)
+{
+	const u64 *key = &tree->key[block * PICK_BLOCK], *least = &tree->least[block * 8];
+	struct tree_node node = { least_of(least), 0 };
+	u64 tied = 0;
+	u32 i, j;
+
+	for (i = 0; i < 8; i++) {
+		if (least[i] != node.key)
+			continue;
+		for (j = 8 * i; j < 8 * i + 8; j++)
+			tied |= (u64)(key[j] == node.key) << j;
 	}
+	tree->tied[block] = tied;
+	node.ties = __builtin_popcountll(tied);
 	return node;
 }
 
@@ -229,29 +246,37 @@ static struct tree_node node_of_nodes(const struct tree_node *child)
 
 static void tree_init(struct tree *tree, u32 nr)
 {
-	u32 i, width = (nr + 7) & ~7U;
+	u32 i, width = (nr + PICK_BLOCK - 1) / PICK_BLOCK, below = 0;
 
-	tree->key = memory_get(width * sizeof(*tree->key));
-	for (i = 0; i < width; i++)
-		tree->key[i] = NEVER;
-	do {
-		u32 nodes = width / 8;
-
+	tree->key = memory_get((size_t)width * PICK_BLOCK * sizeof(*tree->key));
+	tree->least = memory_get((size_t)width * 8 * sizeof(*tree->least));
+	tree->tied = memory_get(width * sizeof(*tree->tied));
+	for (i = 0; i < width * PICK_BLOCK; i++)
+		tree->key[i] = tree->least[i / 8] = NEVER;
+	for (;;) {
 		/* A whole number of groups of eight, or the root. */
-		width = nodes > 1 ? (nodes + 7) & ~7U : 1;
-		tree->node[tree->levels] = memory_get(width * sizeof(struct tree_node));
-		for (i = 0; i < width; i++)
-			tree->node[tree->levels][i] = (struct tree_node) { NEVER, 8 };
-		for (i = 0; tree->levels && i < nodes; i++)
-			tree->node[tree->levels][i] =
-				node_of_nodes(&tree->node[tree->levels - 1][i * 8]);
+		u32 nodes = width, room = nodes > 1 ? (nodes + 7) & ~7U : 1;
+		struct tree_node *node = memory_get(room * sizeof(*node));
+
+		tree->node[tree->levels] = node;
+		for (i = 0; i < room; i++)
+			node[i] = (struct tree_node) { NEVER, 8 };
+		for (i = 0; i < nodes; i++)
+			node[i] = below ? node_of_nodes(&tree->node[tree->levels - 1][i * 8]) :
+					  node_of_block(tree, i);
 		tree->levels++;
-	} while (width > 1);
+		if (room == 1)
+			break;
+		below = room;
+		width = room / 8;
+	}
 }
 
 static void tree_free(struct tree *tree)
 {
 	free(tree->key);
+	free(tree->least);
+	free(tree->tied);
 	while (tree->levels)
 		free(tree->node[--tree->levels]);
 }
@@ -273,25 +298,49 @@ static bool node_follows(struct tree_node *node, struct tree_node before, struct
 	return node->ties;
 }
 
+/* The same of a block when the key of one of its servers changes. */
+static void block_follows(struct tree *tree, u32 server, u64 key)
+{
+	u32 block = server / PICK_BLOCK;
+	u64 *least = &tree->least[server / 8], before = tree->key[server];
+	u64 *tied = &tree->tied[block], bit = 1ULL << server % PICK_BLOCK;
+	struct tree_node *node = &tree->node[0][block];
+
+	tree->key[server] = key;
+	if (key < *least)
+		*least = key;
+	else if (before == *least)
+		*least = least_of(&tree->key[server & ~7U]);
+	if (key < node->key) {
+		*node = (struct tree_node) { key, 1 };
+		*tied = bit;
+	} else if (key == node->key) {
+		node->ties++;
+		*tied |= bit;
+	} else if (before == node->key) {
+		*tied &= ~bit;
+		if (!--node->ties)
+			*node = node_of_block(tree, block);
+	}
+}
+
 static void tree_set(struct tree *tree, u32 server, u64 key)
 {
-	struct tree_node before = { tree->key[server], 1 }, after = { key, 1 };
-	u32 i = server / 8;
+	struct tree_node *at = &tree->node[0][server / PICK_BLOCK], was = *at;
+	u32 i = server / PICK_BLOCK;
 	unsigned int l;
 
-	if (before.key == key)
+	if (tree->key[server] == key)
 		return;
-	tree->key[server] = key;
-	for (l = 0; l < tree->levels; l++, i /= 8) {
-		struct tree_node *at = &tree->node[l][i], was = *at;
+	block_follows(tree, server, key);
+	for (l = 1; l < tree->levels && (at->key != was.key || at->ties != was.ties); l++) {
+		struct tree_node before = was, after = *at;
 
+		i /= 8;
+		at = &tree->node[l][i];
+		was = *at;
 		if (!node_follows(at, before, after))
-			*at = l ? node_of_nodes(&tree->node[l - 1][i * 8]) :
-				  node_of_keys(&tree->key[i * 8]);
-		if (at->key == was.key && at->ties == was.ties)
-			break;
-		before = was;
-		after = *at;
+			*at = node_of_nodes(&tree->node[l - 1][i * 8]);
 	}
 }
 
@@ -301,6 +350,7 @@ static u32 tree_best(const struct tree *tree, u64 *random)
 	unsigned int l = tree->levels - 1;
 	struct tree_node root = tree->node[l][0];
 	u32 i = 0, ticket = root.ties > 1 ? hedge_random_below(random, root.ties) : 0;
+	u64 tied;
 
 	while (l--) {
 		for (i *= 8; ; i++) {
@@ -313,9 +363,9 @@ static u32 tree_best(const struct tree *tree, u64 *random)
 			ticket -= child->ties;
 		}
 	}
-	for (i *= 8; tree->key[i] != root.key || ticket--; i++)
-		;
-	return i;
+	for (tied = tree->tied[i]; ticket; ticket--)
+		tied &= tied - 1;
+	return i * PICK_BLOCK + __builtin_ctzll(tied);
 }
 
 static u64 tree_least(const struct tree *tree)
@@ -338,6 +388,10 @@ static u32 tree_choose(struct pick *pick, const struct wish *wish, u32 *chosen)
 		if (least == NEVER || (n && least & LAST_RESORT))
 			break;
 		chosen[n] = tree_best(tree, &pick->random);
+		/* With many servers this comes late, but all at once. */
+		__builtin_prefetch(&pick->server[chosen[n]], 1);
+		__builtin_prefetch(&tree->key[chosen[n]], 1);
+		__builtin_prefetch(&tree->least[chosen[n] / 8], 1);
 		if (n + 1 < wish->wanted)
 			tree_set(tree, chosen[n], NEVER);
 		n++;

@@ -18,7 +18,8 @@
 #define PICK_ALL	1U
 #define PICK_IDLE	2U
 
-#define PICK_LEVELS	7	/* of a tree of degree eight: 8^7 servers */
+#define PICK_BLOCK	64	/* servers below a node of the lowest level */
+#define PICK_LEVELS	7	/* of nodes of degree eight */
 #define PICK_GROUPS	HEDGE_MAX_LEGS
 #define PICK_AHEAD	16	/* draws between the fetching of a server and its use */
 
@@ -29,13 +30,18 @@ struct tree_node {
 };
 
 /**
- * struct tree - a tournament of degree eight
+ * struct tree - a tournament: nodes of degree eight over blocks of servers
  * @key: of each server
- * @node: levels of nodes; the last one has one node
+ * @least: of each eight servers the least key
+ * @tied: of each block a bit for each server that has the least key
+ * @node: levels of nodes, the first one with a node for each block, the last with one
  * @levels: how many; 0 if the tree is not used
+ *
+ * With many servers the keys do not fit into the processor's cache. The choice
+ * looks at @tied and @node only, which do.
  */
 struct tree {
-	u64 *key;
+	u64 *key, *least, *tied;
 	struct tree_node *node[PICK_LEVELS];
 	unsigned int levels;
 };

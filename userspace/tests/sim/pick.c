@@ -11,7 +11,7 @@
 
 #include "pick.h"
 
-#define SERVERS		29
+#define SERVERS		150	/* more than a block, and not a whole number of them */
 #define STEPS		20000
 #define DRAWS		60000
 
