@@ -107,7 +107,8 @@ void hedge_conf_publish(struct hedge *h, struct hedge_conf *conf)
 	bool budget, rescue, order;
 
 	conf_derive(h, conf);
-	hedge_bounce_limit(h, (long)conf->knobs.val[HEDGE_BOUNCE_MB] << 20);
+	hedge_bounce_limit(h, min_t(u64, LONG_MAX,
+				    (u64)conf->knobs.val[HEDGE_BOUNCE_MB] << 20));
 	rcu_assign_pointer(h->conf, conf);
 	if (!old)
 		return;

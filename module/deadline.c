@@ -132,6 +132,7 @@ static enum hrtimer_restart clock_fires(struct hrtimer *timer)
 	struct timerqueue_node *node;
 	struct hedge_read *r;
 	unsigned long flags;
+	bool overdue = false;
 	u32 legs = 0;
 
 	rcu_read_lock();
@@ -144,13 +145,16 @@ static enum hrtimer_restart clock_fires(struct hrtimer *timer)
 			hedge_leg_check_stalled(shard, legs, now);
 		legs = 0;
 		if (r)
-			hedge_wait_due(r, now);
+			overdue |= hedge_wait_due(r, now);
 		spin_lock_irqsave(&shard->lock, flags);
 	} while (r);
 	node = timerqueue_getnext(&shard->clock);
 	if (node)
 		clock_arm(shard, node->expires);
 	spin_unlock_irqrestore(&shard->lock, flags);
+	/* Once, however many are overdue: each time it looks at all that wait. */
+	if (overdue)
+		hedge_wait_dispatch(shard->hedge);
 	rcu_read_unlock();
 	return HRTIMER_NORESTART;
 }

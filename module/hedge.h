@@ -392,7 +392,7 @@ struct hedge_bounce {
  * @out: started copies by leg, oldest first
  * @random: state of this CPU's generator (races only spoil randomness)
  * @turn: whose turn it is in round-robin (likewise)
- * @credit: hundredths of a copy not yet in hedge->bucket (this CPU only)
+ * @credit: hundredths of a copy not yet in hedge->bucket (@lock)
  * @free: bounces to use again, by order (this CPU only, interrupts off)
  * @free_bytes: memory in them
  * @counters: what was counted on this CPU
@@ -573,6 +573,7 @@ struct hedge_check {
  * @live: bit for each leg that is not out (changed by the region worker, under
  *        @wait_lock)
  * @partial: bit for each live leg that misses regions (region worker)
+ * @returns: how often a leg has become live and partial (region worker)
  * @vouched: bit for each leg that is on record as holding every write: none that
  *           lacks one of them is acknowledged (region worker)
  * @default_leg: the live leg, not partial, that regions are copied from
@@ -655,6 +656,7 @@ struct hedge {
 	unsigned int nr_legs;
 	unsigned long live;
 	unsigned long partial;
+	unsigned int returns;
 	unsigned long vouched;
 	unsigned int default_leg;
 	unsigned long unflushed;
@@ -693,8 +695,8 @@ struct hedge {
 	struct bio_list ended;
 	unsigned long to_fail;
 	unsigned long to_reinstate;
-	bool sweep_due;
-	bool close_due;
+	int sweep_due;
+	int close_due;
 	struct work_struct region_work;
 	struct delayed_work sweep;
 	struct hedge_recover recover;
@@ -881,7 +883,7 @@ void hedge_wait_clock(struct hedge_read *r, const struct hedge_conf *conf);
 void hedge_wait_starved(struct hedge_read *r);
 void hedge_wait_cancel(struct hedge_read *r);
 void hedge_wait_forget(struct hedge_read *r);
-void hedge_wait_due(struct hedge_read *r, u64 now);
+bool hedge_wait_due(struct hedge_read *r, u64 now);
 void hedge_wait_dispatch(struct hedge *h);
 
 /* task.c: reads that are cut into tasks. */
@@ -1005,15 +1007,20 @@ static inline unsigned long hedge_live_and_partial(const struct hedge *h,
 						   unsigned long *partial)
 {
 	unsigned long live;
+	unsigned int returns;
 
 	do {
+		returns = READ_ONCE(h->returns);
+		/* A leg may come back and go out again in between: reinstate(). */
+		smp_rmb();
 		*partial = READ_ONCE(h->partial);
 		/* Pairs with the barrier in hedge_sync_out(). */
 		smp_rmb();
 		live = READ_ONCE(h->live);
 		/* Pairs with those in reinstate() and hedge_sync_diverged(). */
 		smp_rmb();
-	} while (unlikely(*partial != READ_ONCE(h->partial)));
+	} while (unlikely(*partial != READ_ONCE(h->partial) ||
+			  returns != READ_ONCE(h->returns)));
 	return live;
 }
 

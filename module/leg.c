@@ -152,7 +152,7 @@ static void leg_stall(struct hedge_leg *leg, u64 rescue_ns, u64 now)
 		}
 	}
 	if (stalled)
-		leg->probed_ns = now;
+		WRITE_ONCE(leg->probed_ns, now);
 	spin_unlock_irqrestore(&h->wait_lock, flags);
 	if (!stalled)
 		return;
@@ -414,8 +414,8 @@ struct hedge *hedge_leg_predecessor(struct hedge *h)
 	lockdep_assert_held(&targets_mutex);
 	/* The newest first. */
 	list_for_each_entry(old, &targets, targets)
-		if (old != h && old->known &&
-		    dm_table_get_md(old->ti->table) == md &&
+		if (old != h && dm_table_get_md(old->ti->table) == md &&
+		    old->known &&
 		    hedge_sync_shares_leg(h, old))
 			return old;
 	return NULL;

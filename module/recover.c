@@ -97,7 +97,7 @@ static void copy(struct hedge *h)
 		to[nr].count = rec->count;
 		rec->dest[nr++] = i;
 	}
-	rec->state = HEDGE_RECOVER_COPYING;
+	WRITE_ONCE(rec->state, HEDGE_RECOVER_COPYING);
 	dm_kcopyd_copy(rec->kcopyd, &from, nr, to, 0, copied, h);
 }
 
@@ -122,7 +122,7 @@ static struct repair *next_repair(struct hedge *h)
 	repair = list_first_entry_or_null(&rec->repairs, struct repair, list);
 	if (repair) {
 		list_del(&repair->list);
-		rec->nr_repairs--;
+		WRITE_ONCE(rec->nr_repairs, rec->nr_repairs - 1);
 	}
 	spin_unlock_irq(&h->region_lock);
 	return repair;
@@ -233,7 +233,7 @@ static bool begin(struct hedge *h)
 	spin_lock_irq(&h->region_lock);
 	stopped = rec->stopped;
 	if (!stopped)
-		rec->state = HEDGE_RECOVER_DRAINING;
+		WRITE_ONCE(rec->state, HEDGE_RECOVER_DRAINING);
 	spin_unlock_irq(&h->region_lock);
 	if (stopped)
 		return false;
@@ -258,7 +258,7 @@ static bool begin(struct hedge *h)
 static void rest(struct hedge *h)
 {
 	spin_lock_irq(&h->region_lock);
-	h->recover.state = HEDGE_RECOVER_IDLE;
+	WRITE_ONCE(h->recover.state, HEDGE_RECOVER_IDLE);
 	spin_unlock_irq(&h->region_lock);
 	wake_up(&h->recover.idle);
 }
@@ -313,7 +313,7 @@ static bool leave(struct hedge *h)
 	spin_lock_irq(&h->region_lock);
 	out = rec->state == HEDGE_RECOVER_COPYING;
 	if (out)
-		rec->state = HEDGE_RECOVER_LATE;
+		WRITE_ONCE(rec->state, HEDGE_RECOVER_LATE);
 	spin_unlock_irq(&h->region_lock);
 	if (!out)
 		return false;
@@ -400,7 +400,7 @@ bool hedge_recover_step(struct hedge *h)
 		if (!hedge_region_drained(h, rec->region))
 			return false;
 		if (rec->borrowed) {
-			rec->state = HEDGE_RECOVER_COPYING;
+			WRITE_ONCE(rec->state, HEDGE_RECOVER_COPYING);
 			hedge_check_closed(h, true);
 			return false;
 		}
@@ -454,7 +454,7 @@ void hedge_recover_repair(struct hedge_read *r)
 		kfree(repair);
 	} else {
 		list_add_tail(&repair->list, &rec->repairs);
-		rec->nr_repairs++;
+		WRITE_ONCE(rec->nr_repairs, rec->nr_repairs + 1);
 	}
 	spin_unlock_irqrestore(&h->region_lock, flags);
 	hedge_region_kick(h);

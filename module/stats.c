@@ -33,7 +33,7 @@ static unsigned long counter_raw(struct hedge *h, enum hedge_counter counter)
 	int cpu;
 
 	for_each_possible_cpu(cpu)
-		sum += per_cpu_ptr(h->shards, cpu)->counters[counter];
+		sum += READ_ONCE(per_cpu_ptr(h->shards, cpu)->counters[counter]);
 	return sum;
 }
 
@@ -42,11 +42,16 @@ static unsigned long counter_raw(struct hedge *h, enum hedge_counter counter)
  * @h: the target
  * @counter: which
  *
- * Context: any.
+ * Context: process. May sleep, but not for I/O.
  */
 unsigned long hedge_counter_sum(struct hedge *h, enum hedge_counter counter)
 {
-	return counter_raw(h, counter) - h->counters_base[counter];
+	unsigned long sum;
+
+	mutex_lock(&h->tick_mutex);
+	sum = counter_raw(h, counter) - h->counters_base[counter];
+	mutex_unlock(&h->tick_mutex);
+	return sum;
 }
 
 /* The statistics are an array of numbers as long as they are summed up. */
@@ -64,13 +69,13 @@ static void stats_raw(const struct hedge_leg *leg, struct hedge_leg_stats *sum)
 		const unsigned long *from = s->hist[0];
 		unsigned long *to = sum->hist[0];
 
-		sum->reads += s->reads;
-		sum->errors += s->errors;
+		sum->reads += READ_ONCE(s->reads);
+		sum->errors += READ_ONCE(s->errors);
 		for (i = 0; i < NR_STATS(hist); i++)
-			to[i] += from[i];
+			to[i] += READ_ONCE(from[i]);
 		for (i = 0; i < HEDGE_DEPTHS; i++) {
-			sum->depth[i].count += s->depth[i].count;
-			sum->depth[i].sum_us += s->depth[i].sum_us;
+			sum->depth[i].count += READ_ONCE(s->depth[i].count);
+			sum->depth[i].sum_us += READ_ONCE(s->depth[i].sum_us);
 		}
 	}
 }
@@ -80,7 +85,7 @@ static void stats_raw(const struct hedge_leg *leg, struct hedge_leg_stats *sum)
  * @leg: the leg
  * @sum: where it is put; @depth is since the start
  *
- * Context: any.
+ * Context: process. May sleep, but not for I/O.
  */
 void hedge_leg_stats_sum(const struct hedge_leg *leg,
 			 struct hedge_leg_stats *sum)
@@ -89,39 +94,51 @@ void hedge_leg_stats_sum(const struct hedge_leg *leg,
 	unsigned long *to = sum->hist[0];
 	unsigned int i;
 
+	mutex_lock(&leg->hedge->tick_mutex);
 	stats_raw(leg, sum);
 	sum->reads -= leg->stats_base->reads;
 	sum->errors -= leg->stats_base->errors;
 	for (i = 0; i < NR_STATS(hist); i++)
 		to[i] -= base[i];
+	mutex_unlock(&leg->hedge->tick_mutex);
 }
 
 /**
  * hedge_leg_reads - read copies started on a leg since the last reset
  * @leg: the leg
+ *
+ * Context: process. May sleep, but not for I/O.
  */
 unsigned long hedge_leg_reads(const struct hedge_leg *leg)
 {
 	unsigned long sum = 0;
 	int cpu;
 
+	mutex_lock(&leg->hedge->tick_mutex);
 	for_each_possible_cpu(cpu)
-		sum += per_cpu_ptr(leg->stats, cpu)->reads;
-	return sum - leg->stats_base->reads;
+		sum += READ_ONCE(per_cpu_ptr(leg->stats, cpu)->reads);
+	sum -= leg->stats_base->reads;
+	mutex_unlock(&leg->hedge->tick_mutex);
+	return sum;
 }
 
 /**
  * hedge_leg_errors - read copies that failed on a leg since the last reset
  * @leg: the leg
+ *
+ * Context: process. May sleep, but not for I/O.
  */
 unsigned long hedge_leg_errors(const struct hedge_leg *leg)
 {
 	unsigned long sum = 0;
 	int cpu;
 
+	mutex_lock(&leg->hedge->tick_mutex);
 	for_each_possible_cpu(cpu)
-		sum += per_cpu_ptr(leg->stats, cpu)->errors;
-	return sum - leg->stats_base->errors;
+		sum += READ_ONCE(per_cpu_ptr(leg->stats, cpu)->errors);
+	sum -= leg->stats_base->errors;
+	mutex_unlock(&leg->hedge->tick_mutex);
+	return sum;
 }
 
 /**

@@ -42,13 +42,13 @@ static void choose_default(struct hedge *h)
 	unsigned long full = full_legs(h);
 
 	if (!(full & BIT(h->default_leg)))
-		h->default_leg = __ffs(full);
+		WRITE_ONCE(h->default_leg, __ffs(full));
 }
 
 static void leg_misses(struct hedge_leg *leg, region_t region)
 {
 	if (!test_and_set_bit(region, leg->missed))
-		leg->nr_missed++;
+		WRITE_ONCE(leg->nr_missed, leg->nr_missed + 1);
 }
 
 static bool missed_by_any(struct hedge *h, region_t region)
@@ -334,7 +334,8 @@ void hedge_sync_copied(struct hedge *h, region_t region, unsigned long legs)
 
 	for_each_set_bit(i, &legs, h->nr_legs)
 		if (test_and_clear_bit(region, h->leg[i].missed))
-			h->leg[i].nr_missed--;
+			WRITE_ONCE(h->leg[i].nr_missed,
+				   h->leg[i].nr_missed - 1);
 	tell_log(h, region);
 	hedge_sync_complete(h);
 }
@@ -491,10 +492,13 @@ static void reinstate(struct hedge_leg *leg)
 		hedge_leg_health(leg, HEDGE_SYNC_FAILED);
 		return;
 	}
-	leg->health = 0;
+	WRITE_ONCE(leg->health, 0);
 	clear_bit(leg->index, &h->unflushed);
 	WRITE_ONCE(h->partial, h->partial | BIT(leg->index));
-	/* Who sees it live sees it partial. */
+	/* Who sees it live sees it partial, or that it was: hedge_live_and_partial(). */
+	smp_wmb();
+	WRITE_ONCE(h->returns, h->returns + 1);
+	/* Who sees it live sees that it came back. */
 	smp_wmb();
 	spin_lock_irq(&h->wait_lock);
 	WRITE_ONCE(h->live, h->live | BIT(leg->index));
@@ -649,7 +653,7 @@ static bool inherit_legs(struct hedge *h, const struct hedge *old,
 			h->partial |= h->live & BIT(i);
 			continue;
 		}
-		h->leg[i].health = was[i]->health;
+		h->leg[i].health = READ_ONCE(was[i]->health);
 		if (!(old->live & BIT(was[i]->index)))
 			h->live &= ~BIT(i);
 		else if (old->partial & BIT(was[i]->index))

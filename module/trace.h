@@ -127,7 +127,7 @@ TRACE_EVENT(hedge_leg_state,
 		__entry->sitting = sitting;
 		__entry->health = health;
 	),
-	/* health: bit 0 a write failed, 1 a flush, 2 a read */
+	/* health: the bits of enum hedge_health */
 	TP_printk("dev=%u:%u leg=%u live=%d stalled=%d sitting=%d health=%x",
 		  MAJOR(__entry->dev), MINOR(__entry->dev), __entry->leg,
 		  __entry->live, __entry->stalled, __entry->sitting,

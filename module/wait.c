@@ -68,7 +68,7 @@ void hedge_wait_enqueue(struct hedge_copy *c, struct hedge_leg *leg,
 		list_add(&c->list, &leg->queue);
 	else
 		list_add_tail(&c->list, &leg->queue);
-	leg->queued++;
+	WRITE_ONCE(leg->queued, leg->queued + 1);
 	hedge_leg_add_work(c, conf);
 	hedge_wait_count(r->hedge, 1);
 }
@@ -82,7 +82,7 @@ static void dequeue(struct hedge_copy *c)
 		p = &(*p)->next;
 	*p = c->next;
 	list_del(&c->list);
-	c->leg->queued--;
+	WRITE_ONCE(c->leg->queued, c->leg->queued - 1);
 	if (c->work_us)
 		hedge_leg_drop_work(c, 0);
 	hedge_wait_count(r->hedge, -1);
@@ -660,8 +660,11 @@ static u64 next_look(struct hedge_read *r, const struct hedge_conf *conf,
  * @now: the time in nanoseconds
  *
  * Context: hard interrupt, inside an RCU read section.
+ *
+ * Return: whether it is to get another copy: hedge_wait_dispatch() is due, once for
+ * all that are.
  */
-void hedge_wait_due(struct hedge_read *r, u64 now)
+bool hedge_wait_due(struct hedge_read *r, u64 now)
 {
 	struct hedge *h = r->hedge;
 	const struct hedge_conf *conf = rcu_dereference(h->conf);
@@ -687,8 +690,7 @@ void hedge_wait_due(struct hedge_read *r, u64 now)
 		r->rescue_at = next_look(r, conf, now);
 	hedge_clock_set(r);
 	spin_unlock(&r->shard->lock);
-	if (overdue)
-		dispatch_locked(h, conf, now);
 	spin_unlock_irqrestore(&h->wait_lock, flags);
 	hedge_read_put(r);
+	return overdue;
 }

@@ -97,7 +97,7 @@ static void hold(struct hedge *h, struct bio *bio)
 	suspending = h->suspending;
 	if (!suspending) {
 		bio_list_add(&h->held, bio);
-		h->nr_held++;
+		WRITE_ONCE(h->nr_held, h->nr_held + 1);
 	}
 	spin_unlock_irqrestore(&h->wait_lock, flags);
 	if (suspending)
@@ -119,7 +119,7 @@ void hedge_write_release(struct hedge *h)
 	h->suspending = true;
 	held = h->held;
 	bio_list_init(&h->held);
-	h->nr_held = 0;
+	WRITE_ONCE(h->nr_held, 0);
 	spin_unlock_irq(&h->wait_lock);
 	while ((bio = bio_list_pop(&held)))
 		end_write(write_of(h, bio), held_status(h));
@@ -142,7 +142,7 @@ void hedge_write_unhold(struct hedge *h)
 	spin_lock_irq(&h->wait_lock);
 	held = h->held;
 	bio_list_init(&h->held);
-	h->nr_held = 0;
+	WRITE_ONCE(h->nr_held, 0);
 	spin_unlock_irq(&h->wait_lock);
 	while ((bio = bio_list_pop(&held)))
 		hedge_region_defer(h, bio);
