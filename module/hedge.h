@@ -488,6 +488,7 @@ enum hedge_recover_state {
  * @write_error: bit for each of kcopyd's destinations that failed
  * @next: where to look for the next region
  * @failed: a region could not be copied in this round
+ * @stale: a flush has failed since the copy began: the source may not hold what was read
  * @kcopyd: the client
  * @stopped: nothing new is to be begun (h->region_lock)
  * @idle: woken when @state becomes IDLE
@@ -509,6 +510,7 @@ struct hedge_recover {
 	unsigned long write_error;
 	region_t next;
 	bool failed;
+	bool stale;
 	struct dm_kcopyd_client *kcopyd;
 	bool stopped;
 	wait_queue_head_t idle;
@@ -561,7 +563,9 @@ struct hedge_check {
  * @nosync: the log's argument: whatever it says, all is in sync
  * @known: what the legs hold is known, for a later table too
  * @lost: a flush has failed on the last full leg since the last sweep
- * @untold: that happened, and no flush by the user has failed for it yet
+ * @untold: that happened, and no flush by the user has failed for it yet (an int
+ *          for xchg(), as @sweep_due and @close_due)
+ * @losses: how often all legs may have lost what they had in their caches (region worker)
  * @no_zeroes: a leg has refused to write zeroes
  * @ran: whether it was ever resumed, and all targets of its table with it
  * @log_failed: the log could not be written
@@ -645,7 +649,8 @@ struct hedge {
 	bool known;
 	bool ran;
 	bool lost;
-	bool untold;
+	int untold;
+	unsigned int losses;
 	bool no_zeroes;
 	bool log_failed;
 	bool handle_errors;

@@ -25,6 +25,13 @@ static void leg_io_endio(struct bio *bio)
 
 	/* The target may go with the last one, but not before this section ends. */
 	rcu_read_lock();
+	/*
+	 * Before users may rely on flushes of theirs that come after it. Labels are
+	 * written after a flush: what failed may have been that.
+	 */
+	if (op_is_write(bio_op(bio)) && bio->bi_status &&
+	    bio->bi_status != BLK_STS_NOTSUPP)
+		set_bit(leg->index, &h->unflushed);
 	bio_uninit(bio);
 	/* Pairs with the acquire in hedge_leg_io_late(). */
 	smp_store_release(&leg->io->ended, true);

@@ -97,6 +97,7 @@ static void copy(struct hedge *h)
 		to[nr].count = rec->count;
 		rec->dest[nr++] = i;
 	}
+	rec->stale = false;
 	WRITE_ONCE(rec->state, HEDGE_RECOVER_COPYING);
 	dm_kcopyd_copy(rec->kcopyd, &from, nr, to, 0, copied, h);
 }
@@ -362,7 +363,8 @@ static bool finish(struct hedge *h)
 		take_out(h, failed_dests(rec));
 	} else if (rec->repair) {
 		hedge_count(h, HEDGE_REPAIRED);
-	} else if (good_legs(h, rec->region) & BIT(rec->source)) {
+	} else if (!rec->stale &&
+		   good_legs(h, rec->region) & BIT(rec->source)) {
 		/* A leg that went out meanwhile misses what comes from now on. */
 		hedge_sync_copied(h, rec->region, rec->dests & h->live);
 	}

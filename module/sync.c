@@ -253,6 +253,11 @@ void hedge_sync_unflushed(struct hedge *h)
 
 	for_each_set_bit(region, h->open, h->nr_regions)
 		hedge_sync_diverged(h, region, 1);
+	/* What is being copied may be there no more, or has gone with a cache. */
+	h->recover.stale = true;
+	WRITE_ONCE(h->losses, h->losses + 1);
+	/* Pairs with the barrier in flush_holds(). */
+	smp_wmb();
 	WRITE_ONCE(h->unflushed, 0);
 }
 
@@ -739,6 +744,9 @@ int hedge_sync_inherit(struct hedge *h)
 	old = hedge_leg_predecessor(h);
 	if (!h->known && old && !labels_know_more(h, old))
 		inherit(h, old);
+	/* Whoever wrote what was lost flushes it here. */
+	if (old && READ_ONCE(old->untold))
+		WRITE_ONCE(h->untold, true);
 	hedge_leg_targets_unlock();
 	if (full_legs(h))
 		return 0;

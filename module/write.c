@@ -19,6 +19,10 @@
  * that failed leaves nothing behind that anybody may rely on, so it takes no leg
  * out.
  *
+ * A flush means that what was written before is durable. A device that fails one may
+ * drop what it had in its cache, and do well with the next: so a flush that was out
+ * together with one that failed waits for what comes of that, or is an error too.
+ *
  * With handle_errors and without keep_log, writes that a leg lacks are held until
  * the table is reloaded, as dm-mirror does, or the leg comes back.
  */
@@ -36,6 +40,7 @@
  * @failed: bit for each leg on which it failed
  * @refused: bit for each of these that cannot do such a thing
  * @status: one of the errors
+ * @losses: hedge->losses when it was sent
  */
 struct hedge_write {
 	struct hedge *hedge;
@@ -48,6 +53,7 @@ struct hedge_write {
 	unsigned long failed;
 	unsigned long refused;
 	blk_status_t status;
+	unsigned int losses;
 };
 
 static struct bio *write_clone(struct hedge_write *w, unsigned int leg)
@@ -214,6 +220,12 @@ static bool legs_out(struct hedge_write *w)
 	return true;
 }
 
+/* Whether all legs have lost what they had in their caches since a flush began. */
+static bool lost_meanwhile(const struct hedge_write *w)
+{
+	return w->losses != READ_ONCE(w->hedge->losses);
+}
+
 /**
  * hedge_write_ended - decide how a write ends
  * @h: the target
@@ -257,7 +269,7 @@ void hedge_write_ended(struct hedge *h, struct bio *bio)
 		return;
 	}
 	/* A flush of ours has failed, and what it lost was acknowledged. */
-	if (!w->nr && xchg(&h->untold, false)) {
+	if (!w->nr && (xchg(&h->untold, false) || lost_meanwhile(w))) {
 		finish(w, BLK_STS_IOERR);
 		return;
 	}
@@ -269,11 +281,31 @@ void hedge_write_ended(struct hedge *h, struct bio *bio)
 	finish(w, BLK_STS_OK);
 }
 
+/* Legs that have dropped their caches in a flush, which has no end yet. */
+static unsigned long unflushed(const struct hedge_write *w)
+{
+	return READ_ONCE(w->hedge->unflushed) & w->sent;
+}
+
+/* Whether a flush that worked on all legs means that nothing was lost before. */
+static bool flush_holds(const struct hedge_write *w)
+{
+	if (READ_ONCE(w->hedge->untold) || unflushed(w))
+		return false;
+	/*
+	 * A flush that failed is forgotten only when its leg has gone out, of which
+	 * there must be a record first, or with hedge->losses. Pairs with the barriers
+	 * in hedge_sync_out() and hedge_sync_unflushed().
+	 */
+	smp_rmb();
+	return !(w->sent & ~READ_ONCE(w->hedge->live)) && !lost_meanwhile(w);
+}
+
 /* A write that no leg lacks, of those that are on record as full, just ends. */
 static bool ends_well(const struct hedge_write *w)
 {
 	return !w->failed && !(READ_ONCE(w->hedge->vouched) & ~w->sent) &&
-	       w->nr <= 1 && (w->nr || likely(!READ_ONCE(w->hedge->untold))) &&
+	       w->nr <= 1 && (w->nr || likely(flush_holds(w))) &&
 	       likely(!holds(w->hedge));
 }
 
@@ -304,6 +336,16 @@ static void note_failure(struct hedge_write *w, const struct bio *clone,
 		set_bit(leg, &w->hedge->unflushed);
 }
 
+/* A flush after one that failed may succeed, and mean nothing. */
+static void share_failure(struct hedge_write *w)
+{
+	unsigned long legs = unflushed(w);
+
+	w->failed |= legs;
+	if (legs && !w->status)
+		w->status = BLK_STS_IOERR;
+}
+
 static void clone_endio(struct bio *clone)
 {
 	struct hedge_write *w = clone->bi_private;
@@ -313,10 +355,13 @@ static void clone_endio(struct bio *clone)
 	if (unlikely(status))
 		note_failure(w, clone, status);
 	if (atomic_dec_and_test(&w->pending)) {
-		if (likely(ends_well(w)))
+		if (likely(ends_well(w))) {
 			finish(w, BLK_STS_OK);
-		else
+		} else {
+			if (!w->nr)
+				share_failure(w);
 			hedge_region_end(w->hedge, w->parent);
+		}
 	}
 	rcu_read_unlock();
 }
@@ -382,6 +427,7 @@ static bool prepare(struct hedge *h, struct bio *bio)
 	w->failed = 0;
 	w->refused = 0;
 	w->status = BLK_STS_OK;
+	w->losses = READ_ONCE(h->losses);
 	if (likely(!clone_all(w, bio)))
 		return true;
 	/* Only encryption or integrity data would need memory. */

@@ -2,9 +2,9 @@
 # SPDX-License-Identifier: GPL-2.0
 #
 # What labels must say before a write goes on: that the set is open before the first write
-# reaches any leg; that a leg is out before a write is acknowledged that it lacks; that the log
-# is not to be believed before a write is sent that it could not note. Each time the
-# label of one leg hangs, and nothing else. Needs hedgectl, jq, dm-lag.
+# reaches any leg; that a leg is out before a write is acknowledged that it lacks, or a flush
+# that comes after one that it failed; that the log is not to be believed before a write is sent
+# that it could not note. Each time the label of one leg hangs. Needs hedgectl, jq, dm-lag, loop.
 
 . "$(dirname "$0")/common.sh"
 . "$(dirname "$0")/labels.inc"
@@ -94,3 +94,61 @@ check "a write that the log can note" write D 640
 check_match "they believe it again" \
 	"$(label "${RAW[0]}" .log_stamp) $(label "${RAW[1]}" .log_stamp)" '^([0-9a-f]{16}) \1$'
 stop
+
+# --- a flush after one that failed --------------------------------------------------------
+
+# What has no cache gets no flush: that of the label of leg 0 does not hang with it.
+need_module loop
+mkdir "$TMP/files"
+mount -t tmpfs tmpfs "$TMP/files"
+dmsetup remove leg0
+dmsetup remove raw0
+dmsetup remove lag1
+for i in 0 1; do
+	truncate -s $((size * 512)) "$TMP/files/disk$i"
+	losetup /dev/loop$i "$TMP/files/disk$i"
+done
+dmsetup create lag1 --table "0 $size lag /dev/loop1 0 64 2"
+dmsetup create lag3 --table "0 $LENGTH lag /dev/loop0 0 64 4"
+dmsetup create leg0 --table "0 $LENGTH linear /dev/mapper/lag3 0
+$LENGTH 16 linear /dev/mapper/lag0 0"
+dmsetup create raw0 --table "0 $LENGTH linear /dev/loop0 0
+$LENGTH 16 linear /dev/ram1 0"
+hedgectl wipe /dev/mapper/raw0 >/dev/null
+RAW[1]=/dev/loop1
+make core
+write A 5
+lag 1 writes 1
+lag 3 writes 1
+
+# begin_flush NUMBER: a flush that is expected to hang on leg 0
+begin_flush()
+{
+	{ dd if=/dev/null of="$DEV" conv=fsync,notrunc status=none && echo 0 || echo $?; } >"$TMP/flush$1" 2>/dev/null &
+	wait_until 20 lag_holds 3 "$1" || return 1
+	# the other leg has answered by then
+	sleep 0.5
+}
+
+flush_waits() { [ ! -s "$TMP/flush$1" ]; }
+flush_ends() { wait_until 20 grep -qx 0 "$TMP/flush$1"; }
+
+lag 3 stuck 1
+lag 1 error 1
+check "a flush fails on leg 1 and hangs on leg 0" begin_flush 1
+lag 1 error 0
+check "another one works on leg 1 and hangs on leg 0" begin_flush 2
+lag 0 stuck 1
+lag 3 stuck 0
+check "leg 0 answers: labels are written" wait_until 20 lag_holds 0 1
+sleep 0.5
+check "the flush that failed waits for them" flush_waits 1
+check "the one that worked waits too" flush_waits 2
+lag 0 stuck 0
+check "with the labels one ends" flush_ends 1
+check "so does the other" flush_ends 2
+check_eq "the label says that leg 1 is out" "$(label "${RAW[0]}" '[.in, .out]')" '[[0],[1]]'
+stop
+remove_all
+for i in 0 1; do losetup -d /dev/loop$i; done
+umount "$TMP/files"
