@@ -70,9 +70,11 @@ check_num "but it gets that" "$(get legs/1/reads) - $before >= 1"
 check_num "which is the second copy of a read" "$(get stats/rescued) - $rescued >= 1"
 ticks 30
 check "its time passes" sitting 1 0
-evaluate 5
-check "still slow, it sits again" sitting 1 1
-ticks 30
+sits_again() { local n; for n in 1 2 3 4 5; do evaluate 1; ! sitting 1 1 || return 0; done; false; }
+check "still slow, it sits again" sits_again
+# A second passes by itself now and then.
+start=$SECONDS
+for ((n = 0; n + SECONDS - start <= 35; n++)); do message tick; done
 check "for longer" sitting 1 1
 lag_law 1 fixed $FAST
 ticks 30
