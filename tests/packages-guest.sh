@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: GPL-2.0
 #
 # What tests/packages does in its machine: at the first start it makes volumes, at the second
-# it looks at them and removes the packages. Ends with the machine off.
+# it looks at them and removes the packages. Where the root is on a volume it looks at that. Ends
+# with the machine off.
 
 check()
 {
@@ -21,6 +22,39 @@ not() { ! "$@"; }
 gone() { ! compgen -G "$1"; }
 
 udevadm settle
+
+# --- the root is on a volume -------------------------------------------------------------------
+
+attributes() { echo "/sys/block/$(basename "$(readlink -f /dev/mapper/system)")/hedge0"; }
+above_0() { [ "$1" -gt 0 ]; }
+
+if grep -q ' root=UUID=' /proc/cmdline; then
+	check "it is on the volume" same "$(findmnt -no SOURCE /)" /dev/mapper/system
+	check "the root can be written" touch /var/lib/written
+	check "no leg is mounted" not grep -E '^/dev/vd' /proc/mounts
+	check "its settings are there" same "$(cat "$(attributes)/timeout_us")" 3000
+	check "the link by UUID is to the volume" same \
+		"$(readlink -f /dev/disk/by-uuid/66666666-7777-8888-9999-aaaaaaaaaaaa)" "$(readlink -f /dev/mapper/system)"
+	check "vda is not for systemd" grep -q SYSTEMD_READY=0 <(udevadm info /dev/vda)
+	check "the unit that assembles has done so" systemctl is-active hedgectl-assemble
+	check "no unit has failed" same "$(systemctl --failed --no-legend | grep -v packages-guest)" ""
+	check "leg 0 serves" above_0 "$(cat "$(attributes)/legs/0/reads")"
+	check "leg 0 has all" same "$(cat "$(attributes)/legs/0/state")" in_sync
+	if [ -e /dev/vdb ]; then
+		check "leg 1 serves" above_0 "$(cat "$(attributes)/legs/1/reads")"
+		check "leg 1 has all" same "$(cat "$(attributes)/legs/1/state")" in_sync
+		echo data >/var/lib/both
+	else
+		check "leg 1 is out" same "$(cat "$(attributes)/legs/1/state")" failed
+		check "what was written to both is there" same "$(cat /var/lib/both)" data
+		echo data >/var/lib/one
+	fi
+	echo end
+	exec systemctl --no-block poweroff
+fi
+
+# --- volumes beside it -------------------------------------------------------------------------
+
 name1=vol-1 unit1=$(systemd-escape vol-1)
 if [ ! -e /var/lib/second ]; then
 	check "the monitor is enabled" systemctl is-enabled hedgectl-monitor
@@ -50,6 +84,15 @@ if [ ! -e /var/lib/second ]; then
 	printf '[Service]\nExecStartPre=/bin/sh -c "hedgectl examine /dev/vdb --json >/run/label"\n' \
 		>/etc/systemd/system/hedgectl-assemble.service.d/label.conf
 	sed "s/^/# /" /etc/hedgetab
+	check "a volume for a root" hedgectl create system --nosync --force /dev/vdf /dev/vdg
+	mkdir /run/system
+	check "its file system is that of its legs" mount /dev/mapper/system /run/system
+	export HEDGETAB=/run/system/etc/hedgetab
+	check "it is to be assembled" hedgectl set system tau=3ms --save
+	sed 's/^/# root: /' "$HEDGETAB"
+	unset HEDGETAB
+	umount /run/system
+	check "it is stopped" hedgectl remove system
 	touch /var/lib/second
 	echo end
 	exec systemctl --no-block reboot
