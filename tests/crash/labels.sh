@@ -7,8 +7,9 @@
 # back, the log fails and returns, and blocks are rewritten that a leg could not read.
 # The legs are given in any order. At some points all legs are there; at some the log is not
 # theirs and calls all regions clean, or is empty; at some a leg is missing. What
-# starts has all that was promised, and after all have come back they are equal. What
-# is refused may only be a set without a leg that may have gone on alone.
+# starts has all that was promised, and after all have come back they are equal. What is
+# refused may only be a set without a leg that may have gone on alone, with a leg of
+# another set, or of legs that went on alone.
 #
 # The disks are under all of it as in the other tests, so each may lose what was in
 # its cache.
@@ -27,16 +28,17 @@ is_back() { state "$1" in_sync; }
 states() { for i in 0 1 2; do get "legs/$i/state"; done | sort -u | tr '\n' ' '; }
 all_back() { [ "$(states)" = "in_sync " ]; }
 
-# start LEG...: the set of these legs; - is a missing one
+# start LEG...: the set of these legs; - is a missing one. FORCE may be set.
 start()
 {
-	local leg words=''
+	local leg words='' features="2 label $UUID"
 
+	[ -z "${FORCE:-}" ] || features="3 label $UUID force"
 	for leg in "$@"; do
 		[ "$leg" = - ] || leg=${TARGETS[leg]}
 		words+=" $leg 0"
 	done
-	dmsetup create "$NAME" --table "0 $LENGTH hedge disk 2 ${TARGETS[NR_LEGS]} $REGION $#$words 2 label $UUID" || {
+	dmsetup create "$NAME" --table "0 $LENGTH hedge disk 2 ${TARGETS[NR_LEGS]} $REGION $#$words $features" || {
 		dmsetup remove "$NAME" 2>/dev/null
 		return 1
 	}
@@ -99,6 +101,31 @@ judge_missing()
 		return 0
 	fi
 	ask numbers "$1" 'lost=0 foreign=0$'
+}
+
+# says TEXT: the kernel log has it, of late
+says() { dmesg | tail -n 20 | grep -q "$1" || { dmesg | tail -n 20; return 1; }; }
+
+# Leg 1 is one of another set.
+judge_foreign()
+{
+	ask crashes "$1" 'done$' &&
+		dd if="$TMP/foreign" of="${TARGETS[1]}" bs=1M oflag=direct conv=notrunc status=none &&
+		! start 0 1 2 && says "is a leg of another set"
+}
+
+# alone LEG...: these are started by force, written to and stopped
+alone()
+{
+	FORCE=1 start "$@" && dd if=/dev/zero of="$DEV" bs=4k count=1 oflag=direct status=none &&
+		dmsetup remove "$NAME"
+}
+
+# Two legs go on without each other.
+judge_split()
+{
+	ask crashes "$1" 'done$' && alone 0 - - && alone - 1 - &&
+		! start 0 1 2 && says "a split brain"
 }
 
 # Each point is judged in one of these ways; in the long pass in all of them.
@@ -194,6 +221,14 @@ check "in the end the legs were equal" \
 
 # --- its crashes -----------------------------------------------------------------
 
+# Legs of another set, of the same size.
+for i in 0 1 2; do
+	dmsetup create whole$i --table "0 $SECTORS linear ${TARGETS[i]} 0"
+done
+hedgectl create other --nosync --force /dev/mapper/whole{0,1,2} >/dev/null
+dmsetup remove other
+dd if=/dev/mapper/whole1 of="$TMP/foreign" bs=4k iflag=direct status=none
+
 crashes_start
 point=$(mark_point alone)
 check "crash with two legs out: without the third they are refused" judge_alone_missing "$point"
@@ -215,4 +250,9 @@ whole:repair:repaired
 missing:repaired:end
 log:comes back:is back
 END
+point=$(mark_point end)
+for kind in foreign split; do
+	check "crash at the end: $kind" judge_$kind "$point" $((i++))
+	dmsetup remove "$NAME" 2>/dev/null || :
+done
 crash_points 12 judge_labels
