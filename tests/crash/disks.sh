@@ -15,13 +15,11 @@
 # stay in flight for a while, on memory. The last disk is that of the log.
 #
 # CACHED is --volatile (the default) for disks that may lose what was not flushed,
-# empty for disks that do not. dm-mirror does not flush legs before it cleans their
-# regions in the log, so it can only pass with the latter.
+# empty for disks that do not.
 
 . "$(dirname "${BASH_SOURCE[0]}")/common.sh"
 
 CACHED=${CACHED---volatile}
-[ "$TARGET" != mirror ] || CACHED=''
 POINTS=${POINTS:-40}
 SWEPT=$((POINTS > 100 ? POINTS : POINTS / 3))	# points that sweep looks at
 SEED=${SEED:-1}
