@@ -801,22 +801,26 @@ static void partial_by_label(struct hedge *h)
  * @h: the target, whose log was read
  *
  * What was taken over from an old table is newer than the log, which tells the
- * rest.
+ * rest. But if this table was resumed in vain, somebody else may have used the legs
+ * with this log since then: labels tell, and without them only the log.
  *
  * Context: process, before the target gets I/O. May sleep.
  */
 void hedge_sync_start(struct hedge *h)
 {
+	/* What was taken over is in the log since the last time. */
+	bool again = h->vouched;
 	region_t region;
 
 	choose_default(h);
 	for (region = 0; region < h->nr_regions; region++) {
-		if (h->known)
-			tell_log(h, region);
-		else if (h->labels)
+		if (!h->known && h->labels)
 			start_labelled(h, region);
-		else if (h->log->type->in_sync(h->log, region, 1) != 1)
+		else if ((!h->known || (again && !h->labels)) &&
+			 h->log->type->in_sync(h->log, region, 1) != 1)
 			hedge_sync_diverged(h, region, 1);
+		else
+			tell_log(h, region);
 		cond_resched();
 	}
 	if (!h->known && h->labels)
