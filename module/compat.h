@@ -11,6 +11,7 @@
 #include <linux/blk-cgroup.h>
 #include <linux/blkdev.h>
 #include <linux/cgroup.h>
+#include <linux/device-mapper.h>
 #include <linux/hrtimer.h>
 
 #ifdef HAVE_HRTIMER_SETUP
@@ -36,6 +37,11 @@ hedge_hrtimer_setup(struct hrtimer *timer,
 /* How a device is opened got a type and names of its own. */
 #ifndef BLK_OPEN_WRITE
 #define BLK_OPEN_WRITE FMODE_WRITE
+#endif
+
+/* Where device-mapper knows no atomic writes none are asked for. */
+#ifndef DM_TARGET_ATOMIC_WRITES
+#define DM_TARGET_ATOMIC_WRITES 0
 #endif
 
 /*

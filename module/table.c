@@ -176,6 +176,10 @@ static int parse_leg(struct hedge *h, struct dm_arg_set *as, unsigned int index)
 	if (leg->dev->bdev->bd_dev == own_dev(h))
 		return refuse(h, path,
 			      "Expected another device: a leg cannot be the device itself");
+	/* Device-mapper would find that out too, but only when labels are written. */
+	if (bdev_is_zoned(leg->dev->bdev))
+		return refuse(h, path,
+			      "Expected a leg without zones: writes go anywhere");
 	size = bdev_nr_sectors(leg->dev->bdev);
 	if (offset > size || size - offset < h->ti->len)
 		return refuse(h, path,

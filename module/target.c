@@ -251,10 +251,38 @@ static int hedge_iterate_devices(struct dm_target *ti,
 	return r;
 }
 
+/*
+ * What legs can do beyond plain I/O, and what of it the volume offers. Device-mapper
+ * asks the legs that are there, and all must be able to.
+ *
+ * REQ_NOWAIT: offered; see hedge_read_map() and hedge_write_map().
+ *
+ * Atomic writes: offered, with the least limits of the legs. Each leg gets the write in
+ *	one piece, so after a crash it has all of it or nothing. The legs may differ in
+ *	that, but the region was marked in the log before, and until it is resynced only
+ *	the default leg is read there, which has all or nothing of it. Device-mapper
+ *	fails, and does not split, one that crosses a region.
+ *
+ * Discards, secure erase, write-zeroes: offered, unless one leg cannot.
+ *
+ * Zones: refused by the constructor. Writes of several submitters, resync and labels do
+ *	not go to a zone's write pointer, and the place of a zone append differs between
+ *	the legs.
+ *
+ * DAX: not offered. A store by the processor would reach one leg, and no log.
+ *
+ * Integrity data: not offered. A copy of a read goes to pages of its own, which have no
+ *	room for the caller's, and it names sectors of the volume, not of a leg. The block
+ *	layer makes and verifies it for each leg by itself.
+ *
+ * Inline encryption: not offered. What a leg holds would depend on a key that resync,
+ *	repair and check do not have, and copies of reads carry no key. blk-crypto does it
+ *	in software above the volume.
+ */
 static struct target_type hedge_target = {
 	.name = "hedge",
 	.version = { 1, 0, 0 },
-	.features = DM_TARGET_NOWAIT,
+	.features = DM_TARGET_NOWAIT | DM_TARGET_ATOMIC_WRITES,
 	.module = THIS_MODULE,
 	.ctr = hedge_ctr,
 	.dtr = hedge_dtr,

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: GPL-2.0
 #
 # Legs with differing limits: sizes of blocks and requests, discards, write-zeroes, and
-# limits that change below a table that is loaded. A request that one leg takes and
+# zones, limits that change below a table that is loaded. A request that one leg takes and
 # another refuses, with an error that is the caller's, never leaves legs that differ
 # while both count as in sync. Needs dm-lag, loop, null_blk.
 
@@ -101,6 +101,16 @@ check_eq "one leg without discards: none are taken" "$(queue discard_max_bytes)"
 check_fails "a discard is refused" blkdiscard "$DEV"
 never_silent "requests of 4 KiB and more"
 hedge_remove
+null_remove
+
+LEGS=() LENGTH=''
+null_leg size=$MIB memory_backed=1 completion_nsec=0
+null_leg size=$MIB memory_backed=1 completion_nsec=0 zoned=1 zone_size=4
+find_length
+dmsetup create "$NAME" --notable
+check_fails "a leg with zones is refused when the table is loaded" dmsetup load "$NAME" --table "$(hedge_table)"
+check "a leg with zones is refused: the log says so" eval 'dmesg | tail -n 5 | grep -q "leg without zones"'
+dmsetup remove "$NAME"
 null_remove
 
 mkdir "$TMP/files"
