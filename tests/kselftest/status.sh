@@ -89,6 +89,7 @@ reaches "write-zeroes" 'N[S]*' blkdiscard -z -o 4M -l 1M "$DEV"
 check "legs agree after write-zeroes" legs_equal
 check "they are zeroes" cmp -n 1048576 -i 4194304:0 "$DEV" /dev/zero
 # A leg that does not take them: the caller writes zeroes instead.
+rmmod brd 2>/dev/null || :
 modprobe brd rd_nr=1 rd_size=8192
 hedge_remove
 LEGS[1]=/dev/ram0
