@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * The spellings of attributes on the command line: ATTR=VALUE, and leg:<i>.ATTR=VALUE or
- * leg:<device>.ATTR=VALUE for those of a leg. tau is another name of timeout_us. The unit of an attribute is the end of its name, and
- * its value may be given in another one: timeout_us=2ms, max_copy_kb=1M. Words (auto, off, names)
- * go to the kernel as they are: it is the one to judge them.
+ * leg:<device>.ATTR=VALUE for those of a leg. tau is another name of timeout_us. The unit of an
+ * attribute is the end of its name, and its value may be given in another one: timeout_us=2ms,
+ * max_copy_kb=1M. Words (auto, off, names) go to the kernel as they are: it is the one to judge
+ * them.
  */
 #include <ctype.h>
 #include <inttypes.h>
