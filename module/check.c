@@ -6,7 +6,8 @@
  * have it. Where they differ a write may just have been on its way to one of
  * them, so the region is closed through recovery (recover.c), and what still
  * differs when nothing is pending in it is a mismatch. It is counted by blocks and
- * logged, and if a leg was named it is written over the others.
+ * logged, and if a leg was named it is written over the others. When a leg hangs and is
+ * taken out the region is opened without waiting for it, and no more comes of it.
  *
  * Stopped by suspend between two regions, it goes on after resume. It waits as
  * resync_throttle says.
@@ -40,12 +41,14 @@ static int leg_io(struct hedge *h, unsigned int leg, enum req_op op,
 
 /* Reads a piece from some legs. Those that cannot be read are left out. */
 static unsigned long read_piece(struct hedge *h, unsigned long legs,
-				sector_t sector, sector_t count)
+				sector_t sector, sector_t count, bool closed)
 {
 	unsigned long got = 0;
 	unsigned int i;
 
 	for_each_set_bit(i, &legs, h->nr_legs) {
+		if (closed && !hedge_recover_use(h, i, false))
+			continue;
 		if (leg_io(h, i, REQ_OP_READ, h->check.buf[i], sector, count))
 			hedge_leg_health(&h->leg[i], HEDGE_READ_FAILED);
 		else
@@ -93,26 +96,36 @@ static unsigned long rewrite(struct hedge *h, unsigned long legs,
 {
 	int source = h->check.source;
 	unsigned long failed = 0;
+	bool all = true;
 	unsigned int i;
 
 	if (source < 0 || !(legs & BIT(source)))
 		return 0;
-	for_each_set_bit(i, &legs, h->nr_legs)
-		if (i != source && leg_io(h, i, REQ_OP_WRITE,
-					  h->check.buf[source], sector, count))
+	for_each_set_bit(i, &legs, h->nr_legs) {
+		if (i == source)
+			continue;
+		if (!hedge_recover_use(h, i, true)) {
+			all = false;
+		} else if (leg_io(h, i, REQ_OP_WRITE, h->check.buf[source],
+				  sector, count)) {
+			hedge_recover_unwritten(h, i);
 			failed |= BIT(i);
-	if (!failed)
+		}
+	}
+	if (all && !failed)
 		h->check.rewritten += differing;
 	return failed;
 }
 
-/* Compares a region. With @closed what differs is a mismatch. */
-static bool region_differs(struct hedge *h, region_t region, bool closed,
-			   unsigned long *failed)
+/*
+ * Compares a region. With @closed what differs is a mismatch; that ends when the region
+ * was opened meanwhile.
+ */
+static bool region_differs(struct hedge *h, region_t region, bool closed)
 {
 	sector_t sector = (sector_t)region << h->region_shift;
 	sector_t end = min_t(sector_t, sector + h->region_size, h->ti->len);
-	unsigned long before;
+	unsigned long before, failed = 0;
 	bool differs = false;
 
 	for (; sector < end; sector += PIECE >> SECTOR_SHIFT) {
@@ -121,7 +134,9 @@ static bool region_differs(struct hedge *h, region_t region, bool closed,
 		unsigned long legs = hedge_sync_usable(h, h->ti->begin +
 							  sector);
 
-		legs = read_piece(h, legs & ~*failed, sector, count);
+		legs = read_piece(h, legs & ~failed, sector, count, closed);
+		if (closed && hedge_recover_left(h))
+			break;
 		if (hweight_long(legs) < 2 ||
 		    !differ(h, legs, 0, count << SECTOR_SHIFT))
 			continue;
@@ -130,17 +145,15 @@ static bool region_differs(struct hedge *h, region_t region, bool closed,
 			return true;
 		before = h->check.mismatches;
 		count_mismatches(h, legs, sector, count << SECTOR_SHIFT);
-		*failed |= rewrite(h, legs, sector, count,
-				   h->check.mismatches - before);
+		failed |= rewrite(h, legs, sector, count,
+				  h->check.mismatches - before);
 	}
 	return differs;
 }
 
 static void compare(struct hedge *h, region_t region)
 {
-	unsigned long failed = 0;
-
-	if (!region_differs(h, region, false, &failed))
+	if (!region_differs(h, region, false))
 		return;
 	reinit_completion(&h->check.closed);
 	hedge_recover_borrow(h, region);
@@ -150,8 +163,11 @@ static void compare(struct hedge *h, region_t region)
 		       dm_table_device_name(h->ti->table), (u64)region);
 		return;
 	}
-	region_differs(h, region, true, &failed);
-	hedge_recover_return(h, failed);
+	region_differs(h, region, true);
+	if (hedge_recover_left(h))
+		DMWARN("%s: region %llu was not compared to its end: a leg went out",
+		       dm_table_device_name(h->ti->table), (u64)region);
+	hedge_recover_return(h);
 }
 
 /**

@@ -467,7 +467,7 @@ enum hedge_recover_state {
 	HEDGE_RECOVER_DRAINING,	/* its region is closed; writes in it go on */
 	HEDGE_RECOVER_COPYING,	/* kcopyd is at work, or the check */
 	HEDGE_RECOVER_COPIED,	/* it has ended */
-	HEDGE_RECOVER_LATE,	/* kcopyd is at work, and the region was opened */
+	HEDGE_RECOVER_LATE,	/* they still are, but the region was opened */
 };
 
 /**
@@ -477,15 +477,15 @@ enum hedge_recover_state {
  * @region: the closed region
  * @sector: first sector to copy, from the start of the target
  * @count: how many
- * @source: leg to copy from
- * @dests: bit for each leg to copy to
+ * @source: leg to copy from; of @borrowed the one that is in use (h->region_lock)
+ * @dests: bit for each leg to copy to; of @borrowed the same leg if it is written to
  * @repair: part of a region is rewritten on legs that could not read it
  * @unread: bit for each of these legs
  * @borrowed: the check works on it
  * @wanted: region that the check wants, or -1 (h->region_lock)
  * @dest: which leg each of kcopyd's destinations is
  * @read_error: the source could not be read
- * @write_error: bit for each of kcopyd's destinations that failed
+ * @write_error: bit for each of kcopyd's destinations that failed; of @borrowed, each leg
  * @next: where to look for the next region
  * @failed: a region could not be copied in this round
  * @stale: a flush has failed since the copy began: the source may not hold what was read
@@ -1089,7 +1089,10 @@ bool hedge_recover_is_late(struct hedge *h, unsigned int leg);
 void hedge_recover_again(struct hedge *h);
 void hedge_recover_repair(struct hedge_read *r);
 void hedge_recover_borrow(struct hedge *h, region_t region);
-void hedge_recover_return(struct hedge *h, unsigned long failed);
+bool hedge_recover_use(struct hedge *h, unsigned int leg, bool write);
+bool hedge_recover_left(struct hedge *h);
+void hedge_recover_unwritten(struct hedge *h, unsigned int leg);
+void hedge_recover_return(struct hedge *h);
 unsigned int hedge_recover_throttle(void);
 
 /* check.c: comparing the legs. */

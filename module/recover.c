@@ -17,6 +17,10 @@
  * writes to miss the region, or are out. None of them changes that until the copy has
  * ended: no other is begun, and no such leg comes back.
  *
+ * The check borrows a closed region, and says before each I/O which leg it is for. The
+ * region is opened in the same way when that leg is taken out, and then no other I/O
+ * of the check is let in.
+ *
  * Rewrites of blocks that could not be read come first. They are copied in the same
  * way, from a leg on which the read worked, and so under a closed region: no write can
  * come between.
@@ -301,23 +305,29 @@ static bool may_leave(struct hedge *h)
 	const struct hedge_recover *rec = &h->recover;
 	unsigned long legs = rec->dests | BIT(rec->source);
 
-	return !rec->borrowed && legs & ~h->live &&
-	       !(rec->dests & good_legs(h, rec->region));
+	return legs & ~h->live && !(rec->dests & good_legs(h, rec->region));
 }
 
-/* Opens the region of a copy that hangs. Returns false if that has just ended. */
+/*
+ * Opens the region of a copy that hangs, or of a check. Returns false if it need be waited
+ * for, or has just ended.
+ */
 static bool leave(struct hedge *h)
 {
 	struct hedge_recover *rec = &h->recover;
 	bool out;
 
+	/* The check says under the lock which leg is next: hedge_recover_use(). */
 	spin_lock_irq(&h->region_lock);
-	out = rec->state == HEDGE_RECOVER_COPYING;
+	out = rec->state == HEDGE_RECOVER_COPYING && may_leave(h);
 	if (out)
 		WRITE_ONCE(rec->state, HEDGE_RECOVER_LATE);
 	spin_unlock_irq(&h->region_lock);
 	if (!out)
 		return false;
+	/* It writes nothing more, but for what hangs in a leg that is out. */
+	if (rec->borrowed)
+		take_out(h, READ_ONCE(rec->write_error));
 	hedge_sync_record(h);
 	hedge_region_reopen(h, rec->region);
 	return true;
@@ -389,7 +399,7 @@ bool hedge_recover_step(struct hedge *h)
 	case HEDGE_RECOVER_COPIED:
 		return finish(h);
 	case HEDGE_RECOVER_COPYING:
-		return may_leave(h) && leave(h);
+		return leave(h);
 	case HEDGE_RECOVER_LATE:
 		return false;
 	case HEDGE_RECOVER_IDLE:
@@ -402,6 +412,9 @@ bool hedge_recover_step(struct hedge *h)
 		if (!hedge_region_drained(h, rec->region))
 			return false;
 		if (rec->borrowed) {
+			rec->dests = 0;
+			rec->source = h->default_leg;
+			rec->write_error = 0;
 			WRITE_ONCE(rec->state, HEDGE_RECOVER_COPYING);
 			hedge_check_closed(h, true);
 			return false;
@@ -481,15 +494,72 @@ void hedge_recover_borrow(struct hedge *h, region_t region)
 }
 
 /**
- * hedge_recover_return - let the borrowed region be opened again
+ * hedge_recover_use - begin an I/O of the check in the borrowed region
  * @h: the target
- * @failed: bit for each leg that could not be written to
+ * @leg: the leg, to which the check has nothing else out
+ * @write: whether it is a write
+ *
+ * Context: process.
+ *
+ * Return: false if the leg is out, or hedge_recover_left(): then it must not be done.
+ */
+bool hedge_recover_use(struct hedge *h, unsigned int leg, bool write)
+{
+	struct hedge_recover *rec = &h->recover;
+	bool may;
+
+	spin_lock_irq(&h->region_lock);
+	/* A leg that goes out after this is seen in leave() to be in use. */
+	may = rec->state == HEDGE_RECOVER_COPYING &&
+	      READ_ONCE(h->live) & BIT(leg);
+	if (may) {
+		rec->source = leg;
+		rec->dests = write ? BIT(leg) : 0;
+	}
+	spin_unlock_irq(&h->region_lock);
+	return may;
+}
+
+/**
+ * hedge_recover_left - whether the borrowed region was opened without waiting
+ * @h: the target
+ *
+ * What was read by then, and not before, is of a closed region.
  *
  * Context: process.
  */
-void hedge_recover_return(struct hedge *h, unsigned long failed)
+bool hedge_recover_left(struct hedge *h)
 {
-	h->recover.write_error = failed;
+	bool left;
+
+	spin_lock_irq(&h->region_lock);
+	left = h->recover.state == HEDGE_RECOVER_LATE;
+	spin_unlock_irq(&h->region_lock);
+	return left;
+}
+
+/**
+ * hedge_recover_unwritten - a write of the check in the borrowed region has failed
+ * @h: the target
+ * @leg: the leg, which goes out when the region is opened
+ *
+ * Context: process.
+ */
+void hedge_recover_unwritten(struct hedge *h, unsigned int leg)
+{
+	struct hedge_recover *rec = &h->recover;
+
+	WRITE_ONCE(rec->write_error, rec->write_error | BIT(leg));
+}
+
+/**
+ * hedge_recover_return - let the borrowed region be opened again
+ * @h: the target
+ *
+ * Context: process.
+ */
+void hedge_recover_return(struct hedge *h)
+{
 	tell_copied(h);
 }
 

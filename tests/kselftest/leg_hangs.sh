@@ -1,8 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
 #
-# A leg that hangs while the target flushes it, writes its label, or copies to or from it: it can be
-# taken out all the same, writes go on, and it comes back when it answers. What was left behind is
+# A leg that hangs while the target flushes it, writes its label, copies to or from it, or compares it:
+# it can be taken out all the same, writes go on, and it comes back when it answers. What was left behind is
 # waited for, a flush by the destructor only. And flushes that fail unseen by the user are told with
 # the next one. Needs hedgectl, jq, dm-lag.
 # limit: 300
@@ -182,6 +182,70 @@ state 2 failed && message reinstate 2
 check "it is copied" wait_until 30 state 2 in_sync
 hedge_remove
 check "all legs are equal" all_equal
+dmsetup remove lag2
+LEGS[2]=$r2
+
+# --- a comparison -------------------------------------------------------------------------
+
+# comparison_hangs N WORD...: a check, in the request after the Nth to leg 2; a write to its region waits
+# until that leg goes
+comparison_hangs()
+{
+	local before number=$1
+
+	shift
+	write A 0
+	block B | dd of="$r2" bs=4k oflag=direct conv=notrunc iflag=fullblock status=none
+	before=$(dmsetup status lag2 | cut -d' ' -f4)
+	lag_law 2 fixed $((2000000000 * SCALE))
+	log_mark
+	message check "$@"
+	check "a check is on its way" wait_until 30 \
+		eval '[ "$(dmsetup status lag2 | cut -d" " -f4)" = '$((before + number))' ]'
+	lag 2 stuck 1
+	check "it hangs in leg 2" eval '[ "$(dmsetup status lag2 | cut -d" " -f5)" = 1 ]'
+	takes_write C 1 &
+	writer=$!
+	sleep 1
+	check "a write to that region waits" kill -0 $writer
+	check_fails "it is on no leg" reads "$r0" C 1
+	check "leg 2 can be taken out" message fail 2
+	check "it goes out" wait_until 20 state 2 failed
+	done=0
+	wait $writer || done=$?
+	check_eq "the write ends" $done 0
+	check "what is read is right" volume_reads C 1
+	check "writes go on elsewhere" takes_write D 1024
+	check "it is told to come back" message reinstate 2
+	sleep 1
+}
+
+# compares_on: what hung goes on, the leg comes back, and the check ends
+compares_on()
+{
+	lag 2 stuck 0
+	lag_law 2 off
+	check "leg 2 is copied when it has answered" wait_until 30 state 2 in_sync
+	check "the check says what it could not compare" wait_until 20 \
+		eval 'log_since | grep -q "region 0 was not compared to its end"'
+	check "and ends" wait_until 30 eval '[ "$(get check_done)" = 16/16 ]'
+	hedge_remove
+	check "all legs are equal" all_equal
+}
+
+lag_leg 2
+hedge_create
+comparison_hangs 1
+check_eq "leg 2 is not in sync" "$(get legs/2/state)" resync
+check_eq "no difference was counted" "$(get stats/mismatches)" 0
+compares_on
+
+# In what it rewrites on leg 2, which must not come after what is copied there.
+hedge_create
+lag 2 writes 1
+comparison_hangs 2 repair 0
+check_eq "leg 2 does not come back while it hangs" "$(get legs/2/state)" failed
+compares_on
 dmsetup remove lag2
 LEGS[2]=$r2
 
