@@ -3,12 +3,13 @@
 #
 # The check: finds each block that differs, no other, under writes too; rewrites from
 # the leg that is named; stops for suspend and goes on after. hedgectl check says which
-# legs were not compared, and that a reload drops the check. Needs hedgectl.
+# legs were not compared, and that a reload drops the check. Needs hedgectl, dm-lag, fio.
 # again: it is to be caught in the middle of a comparison
 
 . "$(dirname "$0")/common.sh"
 need_hedge
 need_program hedgectl
+need_program fio
 
 # spoil LEG BLOCK...: other data behind the volume's back
 spoil()
@@ -33,6 +34,7 @@ checked()
 }
 
 legs_brd 3 16
+lag_leg 1
 hedge_create
 REGIONS=32
 fill_legs
@@ -49,12 +51,23 @@ check "the legs are equal" legs_equal
 check_eq "then none differs" "$(checked)" 0
 check "what is read is right" load read "$DEV" --threads 2 --count 100 --verify
 
-load write "$DEV" --threads 4 --count "$(scaled 2000)" >/dev/null &
+# Of other data each time, and leg 1 gets it later than the others: most of the time they differ.
+lag 1 writes 1
+lag_law 1 fixed 3000000
+fio --name=writes --filename="$DEV" --direct=1 --ioengine=libaio --iodepth=16 --rw=randwrite --bs=4k \
+	--refill_buffers --norandommap --time_based --runtime=3600 >"$TMP/fio" 2>&1 &
 writer=$!
-for i in 1 2 3; do
+written() { [ "$(dmsetup status lag1 | cut -d" " -f4)" -gt $((before + 100)) ]; }
+for i in 1 2; do
+	before=$(dmsetup status lag1 | cut -d" " -f4)
+	check "writes go on" wait_until 30 written
 	check_eq "under writes none seems to differ" "$(checked)" 0
 done
-wait $writer
+kill $writer
+wait $writer || :
+lag_law 1 off
+lag 1 writes 0
+check "the legs are equal" legs_equal
 
 # resync_throttle is shared by resync and check
 throttle=/sys/module/dm_hedge/parameters/resync_throttle

@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: GPL-2.0
 # limit: 300
 #
-# ext4 and xfs: make, mount, fill, check, trim. Legs that take discards, with a cache.
+# ext4 and xfs: make, mount, fill, check, trim. Legs that take discards, with a cache: each
+# leg gets the discards and the flushes.
 # leaks: not looked for: its time goes into starting programs
 
 . "$(dirname "$0")/common.sh"
@@ -34,6 +35,20 @@ fill()
 	[ "$(wc -l <"$TMP/sums")" = 40 ]
 }
 
+# A number of each leg's statistics: discards are the 12th, flushes the 16th.
+counted() { local d; for d in "${LEGS[@]}"; do awk -v n="$1" '{ print $n }' "/sys/block/${d#/dev/}/stat"; done; }
+
+# check_legs_got DESCRIPTION N BEFORE
+check_legs_got()
+{
+	local before after i=0
+
+	before=($3)
+	for after in $(counted "$2"); do
+		check_num "$1 leg $i" "$after > ${before[i++]}"
+	done
+}
+
 whole() { (cd "$MNT" && md5sum -c "$TMP/sums" >/dev/null); }
 
 legs()
@@ -54,7 +69,9 @@ for fs in ext4 xfs; do
 	check "$fs: make" make_$fs
 	check "$fs: mount" mount -t $fs "$DEV" "$MNT"
 	check "$fs: fill" fill
+	before=$(counted 16)
 	check "$fs: sync" sync -f "$MNT"
+	check_legs_got "$fs: sync: flushes" 16 "$before"
 	umount "$MNT"
 	check "$fs: no errors" check_$fs
 	mount -t $fs "$DEV" "$MNT"
@@ -63,8 +80,10 @@ for fs in ext4 xfs; do
 	sed -i '/ \.\/[135]\//d' "$TMP/sums"
 	sync -f "$MNT"
 	# dm-mirror passes discards on too
+	before=$(counted 12)
 	check "$fs: trim" fstrim -v "$MNT"
 	echo "# $OUTPUT"
+	check_legs_got "$fs: trim: discards" 12 "$before"
 	check "$fs: the other files are whole" whole
 	umount "$MNT"
 	check "$fs: still no errors" check_$fs
