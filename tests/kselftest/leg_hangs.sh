@@ -195,6 +195,7 @@ comparison_hangs()
 
 	shift
 	write A 0
+	write A 1
 	block B | dd of="$r2" bs=4k oflag=direct conv=notrunc iflag=fullblock status=none
 	before=$(dmsetup status lag2 | cut -d' ' -f4)
 	lag_law 2 fixed $((2000000000 * SCALE))

@@ -109,6 +109,69 @@ end "both fail" errors
 check "both fail: what is read is right" reads_right
 hedge_remove
 
+# Both for a moment, under writes of which each has other data: what was acknowledged is there,
+# what was not is the old or the new, and the same on both legs.
+block() { printf '%4096d' "$1"; }
+write() { block "$2" | dd of="$DEV" bs=4k seek="$1" oflag=direct conv=notrunc iflag=fullblock status=none 2>/dev/null; }
+content() { dd if="$DEV" bs=4k skip="$1" count=1 iflag=direct status=none | tr -d ' '; }
+
+# Until it is told to stop, or all were written to. Nothing is out while it pauses.
+write_all()
+{
+	local i
+
+	for ((i = 0; i < 400; i++)); do
+		[ ! -e "$TMP/stop" ] || break
+		while [ -e "$TMP/pause" ]; do
+			: >"$TMP/paused"
+			sleep 0.1
+		done
+		if write $i $((1000 + i)); then echo $i good; else echo $i bad; fi
+	done >"$TMP/written"
+}
+
+as_promised()
+{
+	local i result now
+
+	while read -r i result; do
+		now=$(content "$i")
+		[ "$now" = $((1000 + i)) ] || { [ "$result" = bad ] && [ "$now" = $((2000 + i)) ]; } ||
+			{ echo "block $i, $result: $now"; return 1; }
+	done <"$TMP/written"
+}
+lines() { (($(wc -l <"$TMP/written") >= $1)); }
+
+if [ "$TARGET" = hedge ]; then
+	hedge_create
+	for ((i = 0; i < 400; i++)); do block $((2000 + i)); done |
+		dd of="$DEV" bs=4k oflag=direct conv=notrunc iflag=fullblock status=none
+	: >"$TMP/written"
+	write_all &
+	writer=$!
+	check "a blip: writes go on" wait_until 20 lines 3
+	touch "$TMP/pause"
+	check "a blip: they pause" wait_until 20 test -e "$TMP/paused"
+	for i in 0 1; do lag $i stuck 1; done
+	rm "$TMP/pause"
+	check "a blip: one hangs in both legs" wait_until 20 eval 'lag_holds 0 1 && lag_holds 1 1'
+	for i in 0 1; do lag $i error 1; done
+	for i in 0 1; do lag $i stuck 0; done
+	check "a blip: it fails" wait_until 20 grep -q bad "$TMP/written"
+	for i in 0 1; do lag $i error 0; done
+	check "a blip: then writes go on" wait_until 20 eval 'tail -n 1 "$TMP/written" | grep -q good'
+	touch "$TMP/stop"
+	wait $writer
+	check "a blip: what was acknowledged is there, and else the old or the new" as_promised
+	for i in 0 1; do ! is_out $i || message reinstate $i; done
+	check "a blip: both legs come back" wait_until 60 eval 'is_back 0 && is_back 1'
+	check "a blip: what was acknowledged is there still" as_promised
+	hedge_remove
+	check "a blip: the legs are equal" equal
+	load fill /dev/ram0 >/dev/null
+	load fill /dev/ram1 >/dev/null
+fi
+
 # --- a leg that fails now and then --------------------------------------------
 
 load fill /dev/ram0 >/dev/null
