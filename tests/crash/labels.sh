@@ -6,10 +6,10 @@
 # leg is taken out too, the third goes on alone, another table is loaded, legs come
 # back, the log fails and returns, and blocks are rewritten that a leg could not read.
 # The legs are given in any order. At some points all legs are there; at some the log is not
-# theirs and calls all regions clean, or is empty; at some a leg is missing. What
-# starts has all that was promised, and after all have come back they are equal. What is
-# refused may only be a set without a leg that may have gone on alone, with a leg of
-# another set, or of legs that went on alone.
+# theirs and calls all regions clean, or is empty; at some a leg is missing, or the newest
+# label of one is torn that another leg has too. What starts has all that was promised, and
+# after all have come back they are equal. What is refused may only be a set without a
+# leg that may have gone on alone, with a leg of another set, or of legs that went on alone.
 #
 # The disks are under all of it as in the other tests, so each may lose what was in
 # its cache.
@@ -18,6 +18,7 @@
 [ "$TARGET" = hedge ] || skip "legs of $TARGET have no labels"
 need_hedge
 need_program hedgectl
+need_program jq
 export DM_DISABLE_UDEV=1
 
 state() { [ "$(get "legs/$1/state")" = "$2" ]; }
@@ -128,6 +129,56 @@ judge_split()
 		! start 0 1 2 && says "a split brain"
 }
 
+# What the label of a leg says
+label() { hedgectl examine "/dev/mapper/whole$1" --json | jq -r "$2"; }
+
+# tear LEG: its newest label is not whole; mend LEG puts it back
+tear()
+{
+	SECTOR=$(($(label "$1" .label_sector) + 8 * $(label "$1" .slot)))
+	dd if="${TARGETS[$1]}" of="$TMP/sector" bs=512 skip="$SECTOR" count=1 iflag=direct status=none
+	dd if=/dev/zero of="${TARGETS[$1]}" bs=512 seek="$SECTOR" count=1 oflag=direct conv=notrunc status=none
+}
+mend() { dd if="$TMP/sector" of="${TARGETS[$1]}" bs=512 seek="$SECTOR" count=1 oflag=direct conv=notrunc status=none; }
+
+# left_by_crash LEG NEWEST WHO: whether a crash can leave it so while those others have the newest round.
+# A leg that is in gets a round before one that comes back does.
+left_by_crash()
+{
+	[ "$(label "$1" ".generation < $2 and ((.in - [.leg]) == .in or ([$3] - .in) == [])")" = true ]
+}
+
+# The newest label of a leg is not whole; another leg has that round, or a later one.
+# shellcheck disable=SC2086
+judge_torn()
+{
+	local -a rounds=()
+	local i j leg others newest torn='' old=''
+
+	ask crashes "$1" 'done$' || return 1
+	for i in 0 1 2; do rounds+=("$(label $i .generation)"); done
+	newest=$(printf '%s\n' "${rounds[@]}" | sort -n | tail -n 1)
+	for ((i = $2; i < $2 + 3 && ${#torn} == 0; i++)); do
+		leg=$((i % 3)) others=''
+		if [ "${rounds[leg]}" != "$newest" ]; then
+			old=$leg
+			continue
+		fi
+		for j in 0 1 2; do
+			((j == leg || rounds[j] != newest)) || others+=${others:+,}$j
+		done
+		[ "$others" ] || continue
+		tear $leg
+		if left_by_crash $leg "$newest" "$others"; then torn=$leg; else mend $leg; fi
+	done
+	if [ ! "$torn" ] && [ "$old" ]; then
+		torn=$old
+		tear $torn
+	fi
+	echo "leg ${torn:-none}, of rounds ${rounds[*]}"
+	[ "$torn" ] && start ${ORDERS[$2 % 6]} && settles "$1"
+}
+
 # Each point is judged in one of these ways; in the long pass in all of them.
 judge_labels()
 {
@@ -141,7 +192,7 @@ judge_labels()
 		esac
 		return
 	fi
-	for kind in whole log missing; do
+	for kind in whole log missing torn; do
 		"judge_$kind" "$@" || { echo "judge_$kind"; return 1; }
 		dmsetup remove "$NAME" 2>/dev/null || :
 	done
@@ -221,7 +272,7 @@ check "in the end the legs were equal" \
 
 # --- its crashes -----------------------------------------------------------------
 
-# Legs of another set, of the same size.
+# Legs of another set, of the same size; then what shows the labels of what crashes leave.
 for i in 0 1 2; do
 	dmsetup create whole$i --table "0 $SECTORS linear ${TARGETS[i]} 0"
 done
@@ -249,9 +300,12 @@ whole:log fails:log returns
 whole:repair:repaired
 missing:repaired:end
 log:comes back:is back
+torn:begin:alone
+torn:comes back:is back
+torn:repair:repaired
 END
 point=$(mark_point end)
-for kind in foreign split; do
+for kind in foreign split torn; do
 	check "crash at the end: $kind" judge_$kind "$point" $((i++))
 	dmsetup remove "$NAME" 2>/dev/null || :
 done

@@ -49,7 +49,7 @@ for p in load linear replay numbered; do
 	options+=(--bin "$top/tests/tools/build/$p")
 done
 options+=(--bin "$top/userspace/build/hedgectl")
-for p in dmsetup fio sort cmp timeout blockdev blkdiscard dd sed grep awk mkfs.ext4 fsck.ext4 \
+for p in dmsetup fio jq sort cmp timeout blockdev blkdiscard dd sed grep awk mkfs.ext4 fsck.ext4 \
 	mount umount truncate sync find md5sum; do
 	options+=(--bin "$p")
 done
