@@ -447,24 +447,19 @@ static bool same_device(const struct hedge *a, const struct hedge *b)
 	return dm_table_get_md(a->ti->table) == dm_table_get_md(b->ti->table);
 }
 
-/**
- * hedge_leg_label_clashes - whether a label lies where a leg is, of any target
- * @h: the target, not yet registered
- *
- * The table that this one is to replace does not count.
- *
- * Context: process. May sleep.
+/*
+ * Whether a label of a target lies where a leg is, of any target. The table that this one is to
+ * replace does not count.
  */
-bool hedge_leg_label_clashes(struct hedge *h)
+static bool clashes(struct hedge *h)
 {
 	bool clash = labels_clash(h, h);
 	struct hedge *other;
 
-	mutex_lock(&targets_mutex);
+	lockdep_assert_held(&targets_mutex);
 	list_for_each_entry(other, &targets, targets)
 		if (other->ti->table == h->ti->table || !same_device(other, h))
 			clash |= labels_clash(h, other);
-	mutex_unlock(&targets_mutex);
 	return clash;
 }
 
@@ -501,17 +496,35 @@ bool hedge_leg_had_no_label(const struct hedge_leg *leg)
 /**
  * hedge_leg_register - let later tables find this target
  * @h: the target
- * @there: whether it is there
+ *
+ * Of two that are constructed at once the one that comes second sees the other.
+ *
+ * Context: process. May sleep.
+ *
+ * Return: false if it has labels, and one of them lies where a leg or a log is.
+ */
+bool hedge_leg_register(struct hedge *h)
+{
+	bool may;
+
+	mutex_lock(&targets_mutex);
+	may = !h->labels || !clashes(h);
+	if (may)
+		list_add(&h->targets, &targets);
+	mutex_unlock(&targets_mutex);
+	return may;
+}
+
+/**
+ * hedge_leg_unregister - let no table find this target any more
+ * @h: the target
  *
  * Context: process. May sleep.
  */
-void hedge_leg_register(struct hedge *h, bool there)
+void hedge_leg_unregister(struct hedge *h)
 {
 	mutex_lock(&targets_mutex);
-	if (there)
-		list_add(&h->targets, &targets);
-	else
-		list_del(&h->targets);
+	list_del(&h->targets);
 	mutex_unlock(&targets_mutex);
 }
 

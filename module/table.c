@@ -329,13 +329,8 @@ static int check_labels(struct hedge *h)
 	if (!h->labels)
 		return h->force ? refuse(h, "force",
 					 "Expected the feature label with force") : 0;
-	if (!hedge_label_log_has_room(h))
-		return refuse(h, h->log_dev->name,
-			      "Expected room for a stamp behind the bitmap of the log: 4 KiB from the next 4 KiB on");
-	if (hedge_leg_label_clashes(h))
-		return refuse(h, NULL,
-			      "Expected labels, and the stamp behind the log's bitmap, that overlap with no leg or other log");
-	return 0;
+	return hedge_label_log_has_room(h) ? 0 : refuse(h, h->log_dev->name,
+		"Expected room for a stamp behind the bitmap of the log: 4 KiB from the next 4 KiB on");
 }
 
 /**

@@ -152,7 +152,11 @@ static int hedge_ctr(struct dm_target *ti, unsigned int argc, char **argv)
 	ti->num_discard_bios = 1;
 	ti->num_secure_erase_bios = 1;
 	ti->num_write_zeroes_bios = 1;
-	hedge_leg_register(h, true);
+	if (!hedge_leg_register(h)) {
+		ti->error = "Expected labels, and the stamp behind the log's bitmap, that overlap with no leg or other log";
+		r = -EINVAL;
+		goto bad;
+	}
 	return 0;
 
 bad:
@@ -171,7 +175,7 @@ static void hedge_dtr(struct dm_target *ti)
 	struct hedge *h = ti->private;
 
 	/* First: nobody may find it while it waits. */
-	hedge_leg_register(h, false);
+	hedge_leg_unregister(h);
 	drain(h);
 	wait_event_idle(h->drained, !atomic_read(&h->leg_ios));
 	hedge_free(h);

@@ -184,6 +184,23 @@ dmsetup remove other 2>/dev/null || :
 check "the log says why" klog "overlap with no leg or other log"
 stop
 
+# Two that are loaded at the same time.
+one="0 1024 hedge $disk 2 $r0 0 $r1 0 2 label 0f4d8a5c-3d4c-4d5a-8b7e-1a2b3c4d5e6f"
+other="0 1024 hedge $disk 2 $spare 0 $log2 0 2 label 1f4d8a5c-3d4c-4d5a-8b7e-1a2b3c4d5e6f"
+dmsetup create one --notable
+dmsetup create other --notable
+loaded=0
+for ((i = 0; i < 40; i++)); do
+	dmsetup load one --table "$one" 2>/dev/null &
+	dmsetup load other --table "$other" 2>/dev/null && loaded=$((loaded + 1))
+	wait $! && loaded=$((loaded + 1))
+	dmsetup clear one
+	dmsetup clear other
+done
+check_eq "nor if both are loaded at once" "$loaded" 40
+dmsetup remove one
+dmsetup remove other
+
 # --- a flush that fails on the only full leg ---------------------------------------------------------
 
 need_module loop
