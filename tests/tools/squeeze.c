@@ -2,18 +2,23 @@
 /*
  * squeeze - reads and writes while the kernel gets no memory at all.
  *
- *   squeeze DEV SECONDS THREADS
+ *   squeeze DEV SECONDS THREADS [INTERVAL]
  *
  * So many threads read and write random blocks of 4 KiB of DEV, with O_DIRECT and one at
  * a time each, for so long. Meanwhile every slab allocation and every allocation of
  * pages in the kernel fails, for everybody, whether it may wait or not: only what
- * pools hold in reserve is left. Needs a kernel with fault injection. All that this
- * program needs is there before, and nothing is opened or begun meanwhile.
+ * pools hold in reserve is left. With INTERVAL only each such one fails, so that
+ * of several that belong together the second fails alone. Needs a kernel with fault
+ * injection. All that this program needs is there before, and nothing is opened or begun
+ * meanwhile.
  *
- * Prints "ended=N errors=N slabs=N pages=N seconds=N": requests that ended meanwhile, how
- * many of them in an error, and how many allocations of each kind failed. If nothing
- * ends any more memory comes back after a minute, and seconds tells it. Exit status 0,
- * or 2 if it could not run.
+ * A block belongs to one thread, which knows what it wrote there last. What it reads is
+ * compared, and in the end, when there is memory again, so is each block that was written.
+ *
+ * Prints "ended=N errors=N wrong=N slabs=N pages=N seconds=N": requests that ended meanwhile,
+ * how many of them in an error, blocks that were read and had other data, and how many
+ * allocations of each kind failed. If nothing ends any more memory comes back after a
+ * minute, and seconds tells it. Exit status 0, or 2 if it could not run.
  */
 #include "io.h"
 
@@ -26,9 +31,11 @@
 #define PATIENCE 60		/* seconds */
 
 static int fd;
-static uint64_t blocks;
+static uint64_t blocks, threads;
+static uint32_t *version;	/* of each block, 0 = not written yet */
+static const char *interval = "1";
 static atomic_bool go, stop;
-static _Atomic uint64_t done, errors;
+static _Atomic uint64_t done, errors, wrong;
 static _Atomic unsigned int running;
 
 struct fault {
@@ -78,7 +85,7 @@ static void prepare(struct fault *fault)
 	put(fault->name, "probability", "0");
 	put(fault->name, "ignore-gfp-wait", "N");
 	put(fault->name, "task-filter", "N");
-	put(fault->name, "interval", "1");
+	put(fault->name, "interval", interval);
 	put(fault->name, "space", "0");
 	put(fault->name, "verbose", "0");
 	put(fault->name, "times", most);
@@ -94,30 +101,60 @@ static void set_all(const char *probability)
 			die("%s/probability", faults[i].name);
 }
 
+static uint64_t word(uint64_t block, unsigned int i)
+{
+	return mix(block << 32 | version[block]) + i;
+}
+
+static bool write_block(uint64_t *data, uint64_t block)
+{
+	version[block]++;
+	for (unsigned int i = 0; i < BLOCK / sizeof(*data); i++)
+		data[i] = word(block, i);
+	return pwrite(fd, data, BLOCK, (off_t)(block * BLOCK)) == BLOCK;
+}
+
+static bool read_block(uint64_t *data, uint64_t block)
+{
+	if (pread(fd, data, BLOCK, (off_t)(block * BLOCK)) != BLOCK)
+		return false;
+	for (unsigned int i = 0; version[block] && i < BLOCK / sizeof(*data); i++)
+		if (data[i] != word(block, i)) {
+			wrong++;
+			break;
+		}
+	return true;
+}
+
 static void *worker(void *arg)
 {
-	uint64_t random = mix(1 + (uintptr_t)arg), *data = buffer(BLOCK);
+	uint64_t me = (uintptr_t)arg, random = mix(1 + me), *data = buffer(BLOCK);
 
 	memset(data, 1, BLOCK);
 	running++;
 	while (!go)
 		;
 	while (!stop) {
-		off_t at = (off_t)(next_random(&random) % blocks * BLOCK);
-		ssize_t n;
+		uint64_t block = next_random(&random) % (blocks / threads) * threads + me;
+		bool good = next_random(&random) % 4 ? write_block(data, block) :
+						       read_block(data, block);
 
-		if (next_random(&random) % 4) {
-			for (unsigned int i = 0; i < BLOCK / sizeof(*data); i++)
-				data[i] = random + i;
-			n = pwrite(fd, data, BLOCK, at);
-		} else {
-			n = pread(fd, data, BLOCK, at);
-		}
-		errors += n != BLOCK;
+		errors += !good;
 		done++;
 	}
+	free(data);
 	running--;
 	return NULL;
+}
+
+static void verify(void)
+{
+	uint64_t *data = buffer(BLOCK);
+
+	for (uint64_t block = 0; block < blocks; block++)
+		if (version[block])
+			errors += !read_block(data, block);
+	free(data);
 }
 
 /* A thread that waits asks for no memory if it only looks. */
@@ -129,17 +166,23 @@ static void idle_until(uint64_t ns, bool all_ended)
 
 int main(int argc, char **argv)
 {
-	uint64_t seconds, threads, begin, meanwhile, failed;
+	uint64_t seconds, begin, meanwhile, ns;
 	pthread_t thread;
 
-	if (argc != 4) {
-		fprintf(stderr, "usage: squeeze DEV SECONDS THREADS\n");
+	if (argc != 4 && argc != 5) {
+		fprintf(stderr, "usage: squeeze DEV SECONDS THREADS [INTERVAL]\n");
 		return 2;
 	}
 	seconds = number(argv[2]);
 	threads = number(argv[3]);
 	fd = open_direct(argv[1], O_RDWR);
+	if (argc == 5)
+		interval = argv[4];
 	blocks = device_bytes(fd) / BLOCK;
+	version = calloc(blocks, sizeof(*version));
+	if (!version || !threads || blocks < threads)
+		die("%llu blocks, %llu threads", (unsigned long long)blocks,
+		    (unsigned long long)threads);
 	for (unsigned int i = 0; i < sizeof(faults) / sizeof(*faults); i++)
 		prepare(&faults[i]);
 	for (uint64_t i = 0; i < threads; i++)
@@ -155,14 +198,16 @@ int main(int argc, char **argv)
 	go = true;
 	idle_until(begin + seconds * 1000000000, false);
 	meanwhile = done;
-	failed = errors;
 	stop = true;
 	/* What has begun must end too before there is memory again. */
 	idle_until(begin + PATIENCE * 1000000000ULL, true);
 	set_all("0");
-	printf("ended=%llu errors=%llu slabs=%ld pages=%ld seconds=%llu\n",
-	       (unsigned long long)meanwhile, (unsigned long long)failed,
-	       failures("failslab"), failures("fail_page_alloc"),
-	       (unsigned long long)((now_ns() - begin) / 1000000000));
+	ns = now_ns() - begin;
+	if (!running)
+		verify();
+	printf("ended=%llu errors=%llu wrong=%llu slabs=%ld pages=%ld seconds=%llu\n",
+	       (unsigned long long)meanwhile, (unsigned long long)errors,
+	       (unsigned long long)wrong, failures("failslab"), failures("fail_page_alloc"),
+	       (unsigned long long)(ns / 1000000000));
 	return 0;
 }
