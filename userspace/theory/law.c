@@ -601,8 +601,14 @@ static double invert(const struct law *law, double tail)
 	return high;
 }
 
-/* The least x with P(X > x) <= tail; exact for the smallest of tails. */
-static double quantile_of_tail(const struct law *law, double tail)
+/**
+ * law_quantile_of_tail - the least x with P(X > x) <= tail
+ * @law: the law
+ * @tail: a probability
+ *
+ * Exact for the smallest of tails too, where 1 - tail has lost all digits.
+ */
+double law_quantile_of_tail(const struct law *law, double tail)
 {
 	double a = law->a, b = law->b, c = law->c;
 
@@ -647,7 +653,7 @@ double law_quantile(const struct law *law, double p)
 		return p <= law->c ? law->a : law->b;
 	if (law->kind == LAW_BERNOULLI)
 		return p <= 1 - law->a ? 0 : law->b;
-	return quantile_of_tail(law, 1 - p);
+	return law_quantile_of_tail(law, 1 - p);
 }
 
 /**
@@ -679,7 +685,7 @@ double law_sample(const struct law *law, struct rng *rng)
 	case LAW_BERNOULLI:
 		return u < law->a ? law->b : 0;
 	default:
-		return quantile_of_tail(law, u);
+		return law_quantile_of_tail(law, u);
 	}
 }
 

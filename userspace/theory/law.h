@@ -75,6 +75,7 @@ double law_cdf(const struct law *law, double x);
 double law_density(const struct law *law, double x);
 double law_hazard(const struct law *law, double x);
 double law_quantile(const struct law *law, double p);
+double law_quantile_of_tail(const struct law *law, double tail);
 double law_mean_min(const struct law *law, double t);
 double law_residual(const struct law *law, double t);
 bool law_has_density(const struct law *law);

@@ -7,7 +7,9 @@
  *	E[min(S, t)] + P(S > t) E[S],
  *
  * so L is an integral over the law of the size, done by adaptive quadrature over
- * its quantiles, cut where a service law with steps makes the integrand jump.
+ * the probability of a larger one, cut where a service law with steps makes the
+ * integrand jump. The probability of a smaller one would be 1, and the size
+ * infinite, before the largest sizes that count are reached.
  *
  * L need not be convex, and jumps where S X has atoms. Its least value is looked
  * for on a fine geometric grid and at each atom or bound of a bucket, and then
@@ -26,6 +28,7 @@
 #define INTERVALS	1000
 #define PRECISION	1e-9
 #define MAX_CUTS	8
+#define RARE		1e-200
 
 struct question {
 	const struct law *service, *size;
@@ -37,10 +40,10 @@ static double work(const struct law *service, double t)
 	return law_mean_min(service, t) + law_tail(service, t) * service->mean;
 }
 
-static double integrand(double u, void *context)
+static double integrand(double tail, void *context)
 {
 	const struct question *q = context;
-	double x = law_quantile(q->size, u);
+	double x = law_quantile_of_tail(q->size, tail);
 
 	return x > 0 ? x * work(q->service, q->tau / x) : 0;
 }
@@ -54,21 +57,22 @@ static int ascending(const void *a, const void *b)
 
 /*
  * The probabilities between which the integrand is smooth: 0, 1, where tau / X
- * is an atom of the service, and where the size has one itself.
+ * is the least or the largest service, which all atoms are too, and where the
+ * size has an atom itself.
  */
 static size_t cuts(const struct question *q, double *cut)
 {
+	const double bound[] = { law_quantile(q->service, 0), law_quantile(q->service, 1) };
 	double at[2];
 	size_t n = 0, i, nr;
 
 	cut[n++] = 0;
-	nr = law_atoms(q->service, at);
-	for (i = 0; i < nr; i++)
-		if (at[i] > 0)
-			cut[n++] = law_cdf(q->size, q->tau / at[i]);
+	for (i = 0; i < 2; i++)
+		if (bound[i] > 0 && isfinite(bound[i]))
+			cut[n++] = law_tail(q->size, q->tau / bound[i]);
 	nr = law_atoms(q->size, at);
 	for (i = 0; i < nr; i++)
-		cut[n++] = law_cdf(q->size, nextafter(at[i], 0));
+		cut[n++] = law_tail(q->size, nextafter(at[i], 0));
 	cut[n++] = 1;
 	qsort(cut, n, sizeof(*cut), ascending);
 	return n;
@@ -101,7 +105,8 @@ double timeout_load(const struct law *service, const struct law *size, double ta
 	room = gsl_integration_workspace_alloc(INTERVALS);
 	n = cuts(&q, cut);
 	for (i = 0; i + 1 < n; i++) {
-		if (cut[i + 1] <= cut[i])
+		/* Sizes that rare weigh nothing, and between them there is no room to divide. */
+		if (cut[i + 1] <= cut[i] || cut[i + 1] < RARE)
 			continue;
 		gsl_integration_qags(&function, cut[i], cut[i + 1], 0, PRECISION,
 				     INTERVALS, room, &part, &error);

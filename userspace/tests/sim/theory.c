@@ -299,6 +299,24 @@ static double crossing(const struct law *service, const struct law *size, double
 	return low;
 }
 
+/* L for the bimodal law, 10 or 1000 once in a hundred, and exponential sizes: both in closed form. */
+static double bimodal_exponential(double t)
+{
+	return (9.9 * -expm1(-t / 10) + 10 * -expm1(-t / 1000)) / 19.9 +
+	       0.99 * (1 + t / 10) * exp(-t / 10) + 0.01 * (1 + t / 1000) * exp(-t / 1000);
+}
+
+static void test_random_sizes(void)
+{
+	static const double at[] = { 1, 10, 73, 280.548035, 314.627174, 373.662682, 700, 7400, 7500, 1e5 };
+	struct law bimodal = parse("bimodal:10,1000,0.99"), exponential = parse("exp:1");
+	size_t i;
+
+	for (i = 0; i < sizeof(at) / sizeof(*at); i++)
+		near(timeout_load(&bimodal, &exponential, at[i]), bimodal_exponential(at[i]), 1e-7,
+		     "bimodal, X exponential", "L");
+}
+
 static void test_timeouts(void)
 {
 	struct law bimodal = parse("bimodal:10,1000,0.99"), one = parse("det:1");
@@ -352,6 +370,8 @@ static void test_gains(void)
 {
 	check_gains("bimodal:10,1000,0.99", "det:1", 10, 980.1);
 	check_gains("bimodal:10,1000,0.99", "uniform:0,2", 13.51, 1922);
+	check_gains("bimodal:10,1000,0.99", "exp:1", 12.95, 17280);
+	check_gains("pareto:1.5,1,1000", "exp:1", 3.078, 11758);
 	check_gains("lomax:1.5,1", "det:1", 0, INFINITY);
 	check_gains("exp:1", "det:1", 0, 0);
 	check_gains("erlang:3,1", "det:1", 0, 0);
@@ -456,6 +476,7 @@ int main(void)
 	test_reading();
 	test_file();
 	test_timeouts();
+	test_random_sizes();
 	test_gains();
 	test_classes();
 	test_order();
