@@ -6,6 +6,12 @@ _hedgectl_volumes()
 	dmsetup ls --target hedge 2>/dev/null | awk '/\t/ { print $1 }'
 }
 
+# The volumes of hedgetab that can be assembled.
+_hedgectl_saved()
+{
+	awk '!/^#/ && $2 ~ /^UUID=/ { print $1 }' "${HEDGETAB:-/etc/hedgetab}" 2>/dev/null
+}
+
 _hedgectl_devices()
 {
 	lsblk -npo PATH 2>/dev/null
@@ -55,7 +61,8 @@ _hedgectl()
 	done
 	case $value_of in
 	--svg|--png|--file|--hook|--fio|--hist) compopt -o filenames; mapfile -t COMPREPLY < <(compgen -f -- "$cur"); return ;;
-	--from|--device|--prefer) mapfile -t COMPREPLY < <(compgen -W "$(_hedgectl_devices)" -- "$cur"); return ;;
+	--device) mapfile -t COMPREPLY < <(compgen -W "$(_hedgectl_volumes)" -- "$cur"); return ;;
+	--from|--prefer) mapfile -t COMPREPLY < <(compgen -W "$(_hedgectl_devices)" -- "$cur"); return ;;
 	--rule) mapfile -t COMPREPLY < <(compgen -W "load percentile knee quantile" -- "$cur"); return ;;
 	--set) operands=1 command=set ;;
 	--policy)
@@ -84,6 +91,7 @@ _hedgectl()
 		_hedgectl_reply "$cur"
 		;;
 	create:0) ;;
+	assemble:0) mapfile -t COMPREPLY < <(compgen -W "$(_hedgectl_saved) $(_hedgectl_devices)" -- "$cur") ;;
 	create:*|examine:*|wipe:*|assemble:*|replace:[2-9])
 		mapfile -t COMPREPLY < <(compgen -W "$(_hedgectl_devices)" -- "$cur")
 		;;
