@@ -163,13 +163,16 @@ static int read_geometry(struct device *device)
 	return -1;
 }
 
+/* NVMe, virtio; SCSI disks have a name of their own in its place. */
+static const char *const serials[] = { "device/serial", "serial", "wwid", "device/wwid", NULL };
+
 /* What disks of each kind call it: SCSI and NVMe, virtio; a device-mapper device has its name. */
-static char *first_attr(const struct device *device, const char *const *names)
+static char *first_attr(unsigned int major, unsigned int minor, const char *const *names)
 {
 	char *value = NULL;
 
 	for (; *names && !value; names++)
-		value = sysfs_device_attr(device->major, device->minor, *names);
+		value = sysfs_device_attr(major, minor, *names);
 	return value;
 }
 
@@ -177,11 +180,9 @@ static void read_identity(struct device *device)
 {
 	static const char *const models[] = { "device/model", "dm/name", "loop/backing_file",
 					      NULL };
-	static const char *const serials[] = { "device/serial", "serial", "wwid", "device/wwid",
-					       NULL };
 
-	device->model = first_attr(device, models);
-	device->serial = first_attr(device, serials);
+	device->model = first_attr(device->major, device->minor, models);
+	device->serial = first_attr(device->major, device->minor, serials);
 	device->disk = sysfs_disk_dir(device->major, device->minor);
 }
 
@@ -263,12 +264,10 @@ char *device_model(const char *numbers)
 char *device_serial(const char *numbers)
 {
 	unsigned int major, minor;
-	char *value;
 
 	if (sscanf(numbers, "%u:%u", &major, &minor) != 2)
 		return NULL;
-	value = sysfs_device_attr(major, minor, "device/serial");
-	return value ? value : sysfs_device_attr(major, minor, "serial");
+	return first_attr(major, minor, serials);
 }
 
 /* A device as a person knows it: "vdb", "dm-3 (lag0)", else its numbers. */
