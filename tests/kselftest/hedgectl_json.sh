@@ -94,6 +94,10 @@ check_eq "assemble: with the new leg" "$(get legs/0/device) $(get legs/1/device)
 	"$(</sys/block/ram0/dev) $(</sys/block/ram2/dev)"
 run 0 remove hedgectl remove /dev/mapper/vol
 says remove "vol: stopped"
+echo "vol UUID=$(hedgectl examine $r0 --json | jq -r .uuid)" >hedgetab
+run 0 "assemble of a name in hedgetab" env HEDGETAB="$PWD/hedgetab" hedgectl assemble vol
+says "assemble of a name in hedgetab" "vol: started"
+run 0 "remove of it" hedgectl remove vol
 json wipe '[.path, .wiped]' '["/dev/ram0","label"]' hedgectl wipe $r0 --json
 json "wipe of a log" .wiped stamp hedgectl wipe $log --json
 run 1 "wipe of what is not there" hedgectl wipe $r0

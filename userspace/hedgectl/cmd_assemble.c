@@ -766,6 +766,24 @@ static int find_uuid(struct request *request)
 	return -1;
 }
 
+/* A name alone: the set is that of its line in hedgetab. */
+static int find_saved(struct request *request)
+{
+	const struct hedgetab_entry *entry;
+	struct hedgetab tab;
+
+	if (hedgetab_read(&tab))
+		return -1;
+	entry = hedgetab_find(&tab, request->name);
+	request->has_uuid = entry && !strncmp(entry->source, "UUID=", 5) &&
+			    uuid_scan(entry->source + 5, request->uuid);
+	if (!request->has_uuid)
+		fail("%s: %s has no UUID for it; name the UUID of its set, or its devices, or look for all sets with --scan",
+		     request->name, hedgetab_path());
+	hedgetab_free(&tab);
+	return request->has_uuid ? 0 : -1;
+}
+
 static int parse_operands(struct request *request)
 {
 	const struct args *args = request->args;
@@ -793,10 +811,13 @@ static int parse_operands(struct request *request)
 			return -1;
 		}
 	}
-	if (args_has(args, "scan") == (request->given || request->has_uuid)) {
-		fail(args_has(args, "scan") ?
-		     "--scan looks for all sets: name no UUID and no device with it" :
-		     "name the UUID of a set, or its devices, or look for all with --scan");
+	if (args_has(args, "scan") && (request->given || request->has_uuid)) {
+		fail("--scan looks for all sets: name no UUID and no device with it");
+		return -1;
+	}
+	if (!args_has(args, "scan") && !args->nr_operands) {
+		fail("name the UUID of a set, or its devices, or a volume of %s, or look for all with --scan",
+		     hedgetab_path());
 		return -1;
 	}
 	if (args_has(args, "scan") && request->name) {
@@ -825,6 +846,8 @@ static enum exit_status run(const struct args *args)
 	request.json = args_has(args, "json");
 	if (parse_operands(&request))
 		return USAGE;
+	if (request.name && !request.given && !request.has_uuid && find_saved(&request))
+		return FAILED;
 	r = read_devices(&request);
 	if (!r && request.given)
 		r = find_uuid(&request);
@@ -849,7 +872,7 @@ static const struct option_def options[] = {
 
 const struct command assemble_command = {
 	.name = "assemble",
-	.synopsis = "[NAME] UUID|DEV...|--scan [OPTION]...",
+	.synopsis = "NAME | [NAME] UUID|DEV... | --scan [OPTION]...",
 	.summary = "Starts a set of legs that have labels",
 	.details =
 		"The legs are found by their labels, and may be named in any order. A leg that lacks\n"
@@ -858,7 +881,8 @@ const struct command assemble_command = {
 		"place. What may lose data is refused: a leg that may have gone on alone and is not\n"
 		"there (--force), or legs that went on without each other (--prefer DEV --force). The\n"
 		"log on disk is found by its stamp. Without NAME the volume is called as in /etc/hedgetab,\n"
-		"or as it was created. Without --policy and --set it is set as /etc/hedgetab says.",
+		"or as it was created; NAME alone is that of a line there. Without --policy and --set it\n"
+		"is set as /etc/hedgetab says.",
 	.options = options,
 	.example = "hedgectl assemble vol0 /dev/nvme1n1 /dev/nvme0n1",
 	.min_operands = 0,
