@@ -33,7 +33,8 @@ json set '.[] | select(.attribute == "timeout_us") | [.attribute, .from, .to]' '
 json hist '[.[].classes[].reads] | add' "$(sum reads)" hedgectl hist vol --json
 json top '.[0].legs | length' 2 hedgectl top vol --count 1 --json
 json tune '.[0] | [.samples, .set]' "[$(sum reads),false]" hedgectl tune vol --seconds 0 --dry-run --json
-json plan '.legs' 2 hedgectl plan --device vol --slots 4 --jobs 10000 --json
+json plan '[.legs, (.plans[0].command | startswith("hedgectl set vol policy="))]' '[2,true]' \
+	hedgectl plan --device vol --slots 4 --jobs 10000 --json
 json monitor '.event' test hedgectl monitor vol --test --json
 json "examine of a leg" '[.kind, .leg, .in, .open]' '["leg",1,[0,1],true]' hedgectl examine $r1 --json
 json "examine of a log" .kind log hedgectl examine $log --json

@@ -27,6 +27,7 @@ struct request {
 	const struct args *args;
 	struct law law;
 	char *source;		/* for people */
+	char *name;		/* of the volume, or what stands for it */
 	int legs;
 	double load;
 	uint64_t slots, jobs;	/* slots 0: both worlds */
@@ -69,6 +70,8 @@ static int law_of_volume(const char *name, struct request *request)
 		r = law_of_legs(&set, name, request);
 	if (!r && !args_has(request->args, "legs"))
 		request->legs = set.count;
+	free(request->name);
+	request->name = xstrdup(volume.name);
 	legs_free(&set);
 	volume_free(&volume);
 	return r;
@@ -179,10 +182,11 @@ static void print_row(const struct plan_row *row, bool best)
 	printf("  %4.2f\n", row->max_load);
 }
 
-static char *command_of(const struct plan_row *row, unsigned int slots)
+static char *command_of(const struct request *request, const struct plan_row *row,
+			unsigned int slots)
 {
-	return xprintf("hedgectl set NAME policy=%s queue_depth=%u%s", row->policy, slots,
-		       isinf(row->tau) ? "" : " tau=auto");
+	return xprintf("hedgectl set %s policy=%s queue_depth=%u%s", request->name, row->policy,
+		       slots, isinf(row->tau) ? "" : " tau=auto");
 }
 
 static void print_rows(const struct request *request, unsigned int slots,
@@ -201,7 +205,7 @@ static void print_rows(const struct request *request, unsigned int slots,
 		printf("No policy is stable at this load: give it more legs.\n");
 		return;
 	}
-	command = command_of(&rows[best], slots);
+	command = command_of(request, &rows[best], slots);
 	printf("* %s\n", command);
 	free(command);
 }
@@ -211,7 +215,7 @@ static struct json_object *rows_json(const struct request *request, unsigned int
 {
 	struct json_object *object = json_object_new_object(), *array = json_object_new_array();
 	int best = plan_recommend(rows, nr, request->load);
-	char *command = best < 0 ? NULL : command_of(&rows[best], slots);
+	char *command = best < 0 ? NULL : command_of(request, &rows[best], slots);
 
 	json_add_u64(object, "slots", slots);
 	for (size_t i = 0; i < nr; i++) {
@@ -345,12 +349,14 @@ static enum exit_status run(const struct args *args)
 
 	if (parse(&request))
 		return USAGE;
+	request.name = xstrdup("NAME");
 	if (!get_law(&request)) {
 		plan(&request);
 		status = DONE;
 	}
 	law_free(&request.law);
 	free(request.source);
+	free(request.name);
 	return status;
 }
 

@@ -7,6 +7,7 @@
  * what one reading says. --watch goes on for ever and follows only readings that agree (rules.c), so
  * that a disturbance of a minute, or a wish that moves to and fro, changes nothing.
  */
+#include <errno.h>
 #include <inttypes.h>
 #include <json.h>
 #include <math.h>
@@ -257,7 +258,8 @@ static int set_timeout(const struct volume *volume, const struct advice *advice)
 	a.value = isinf(advice->tau) ? xstrdup("off") : xprintf("%.0f", advice->tau);
 	r = sysfs_write(dir, &a);
 	if (r)
-		fail("%s: the kernel refused timeout_us=%s", volume->name, a.value);
+		fail("%s: the kernel refused timeout_us=%s: %s", volume->name, a.value,
+		     strerror(errno));
 	assignment_free(&a);
 	free(dir);
 	return r;
@@ -290,18 +292,19 @@ static int finish_target(const struct request *request, const struct volume *vol
 			 struct advice *advice, struct json_object *array)
 {
 	char text[TIME_TEXT];
-	int r = 0;
+	int r = advice->act ? set_timeout(volume, advice) : 0;
 
+	if (r) {
+		advice->act = false;
+		advice->why_not = "the kernel refused it";
+	}
 	if (array)
 		json_object_array_add(array, advice_json(&request->rule, advice));
 	else
 		print_advice(&request->rule, advice);
-	if (advice->act) {
-		r = set_timeout(volume, advice);
-		if (!r && !array)
-			printf("  set: timeout_us %s -> %s\n", advice->setting.timeout,
-			       us_text(advice->tau, text));
-	}
+	if (advice->act && !array)
+		printf("  set: timeout_us %s -> %s\n", advice->setting.timeout,
+		       us_text(advice->tau, text));
 	pool_free(&advice->pool);
 	free(advice->setting.timeout);
 	return r;
