@@ -43,10 +43,16 @@ check "fail: it is" wait_until 10 state 1 failed
 json "monitor of a leg that is out" '[.event, .leg]' '["leg-out",1]' hedgectl monitor vol --once --json
 json reinstate .leg 1 hedgectl reinstate vol 1 --json
 check "reinstate: it is" wait_until 30 state 1 in_sync
+hedgectl fail vol 1 >/dev/null
+check "fail: it is, again" wait_until 10 state 1 failed
+load write $DEV --count 20 >/dev/null
+run 0 "reinstate --wait" hedgectl reinstate vol $r1 --wait
+check "reinstate --wait: it has all" state 1 in_sync
+check_eq "reinstate --wait: nothing is missing" "$(get legs/1/missed)" 0
 json check '[.mismatches, .repaired]' '[0,false]' hedgectl check vol --json
-json replace '[.leg, .disk]' "[1,\"$spare\"]" hedgectl replace vol 1 $spare --json
+json replace '[.leg, .disk, .done]' "[1,\"$spare\",\"has all data\"]" hedgectl replace vol 1 $spare --wait --json
 find_sysfs
-check "replace: it is" wait_until 30 state 1 in_sync
+check "replace: it has" state 1 in_sync
 
 run 0 metrics hedgectl show --openmetrics
 says metrics "dm_hedge_reads_total[{]target=.0.,volume=.vol.[}] $(get stats/reads)"

@@ -9,11 +9,14 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "labels.h"
 
 #define BACK_SECONDS 5	/* in which the kernel brings a leg back, or does not */
+#define TURN_US 200000
+#define AWAY_TURNS 25	/* that a running volume may lack the leg, after a resume */
 
 struct leg_request {
 	const struct args *args;
@@ -98,18 +101,24 @@ static int send_message(const struct leg_request *request, const char *word)
 	return r;
 }
 
-/* What the attribute "state" of the leg has: in_sync, resync or failed; NULL while suspended. */
-static char *leg_state(const struct leg_request *request)
+/* An attribute of the leg, NULL while suspended. */
+static char *leg_attribute(const struct leg_request *request, const char *name)
 {
 	char *dir = sysfs_target_dir(&request->volume, request->target->index);
-	char *path = xprintf("%s/legs/%d/state", dir, request->leg);
-	char *state = sysfs_read_file(path, NULL);
+	char *path = xprintf("%s/legs/%d/%s", dir, request->leg, name);
+	char *text = sysfs_read_file(path, NULL);
 
-	if (state)
-		state[strcspn(state, "\n")] = '\0';
+	if (text)
+		text[strcspn(text, "\n")] = '\0';
 	free(path);
 	free(dir);
-	return state;
+	return text;
+}
+
+/* in_sync, resync or failed */
+static char *leg_state(const struct leg_request *request)
+{
+	return leg_attribute(request, "state");
 }
 
 static bool is_out(const struct leg_request *request)
@@ -155,6 +164,90 @@ static int bring_back(const struct leg_request *request)
 	return -1;
 }
 
+static double seconds_now(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return (double)now.tv_sec + (double)now.tv_nsec / 1e9;
+}
+
+/* What a copy had to do when it was first looked at. */
+struct copy {
+	double began;
+	uint64_t missed;
+	bool known;
+};
+
+/* For a terminal. */
+static void show_copy(const struct leg_request *request, struct copy *copy)
+{
+	char *missed = leg_attribute(request, "missed"), *bar, *line;
+	uint64_t left, all = request->status.regions;
+	double now = seconds_now(), rate = 0;
+
+	if (missed && !parse_number(missed, &left) && left <= all) {
+		if (!copy->known)
+			*copy = (struct copy){ now, left, true };
+		if (left < copy->missed && now > copy->began)
+			rate = (double)(copy->missed - left) / (now - copy->began);
+		bar = format_progress(all - left, all, rate);
+		line = xprintf("%s: leg %d %s", request->volume.name, request->leg, bar);
+		fprintf(stderr, "\r%-79s", line);
+		free(line);
+		free(bar);
+	}
+	free(missed);
+}
+
+/* A volume has no attributes while it is suspended, and none of a leg that a reload removed. */
+static int wait_away(const struct leg_request *request, int *turns)
+{
+	struct volume now;
+
+	if (dm_volume_read(request->volume.name, &now))
+		return -1;
+	*turns = now.suspended ? 0 : *turns + 1;
+	volume_free(&now);
+	if (*turns < AWAY_TURNS)
+		return 0;
+	fail("%s: can not read how far leg %d is; its table was changed", request->volume.name,
+	     request->leg);
+	return -1;
+}
+
+/* Until the leg has everything. */
+static int wait_copied(const struct leg_request *request)
+{
+	bool tty = isatty(STDERR_FILENO), done = false;
+	struct copy copy = { 0 };
+	int away = 0, r = 0;
+
+	while (!r && !done) {
+		char *state = leg_state(request);
+
+		if (!state) {
+			r = wait_away(request, &away);
+		} else if (!strcmp(state, "failed")) {
+			fail("%s: leg %d went out again while it was copied to; the kernel log tells why",
+			     request->volume.name, request->leg);
+			r = -1;
+		} else {
+			away = 0;
+			done = !strcmp(state, "in_sync");
+		}
+		free(state);
+		if (r || done)
+			break;
+		if (tty)
+			show_copy(request, &copy);
+		usleep(TURN_US);
+	}
+	if (tty)
+		fprintf(stderr, "\r%79s\r", "");
+	return r;
+}
+
 /* Which disk it is, before anything happens to it. */
 static void announce(const struct leg_request *request)
 {
@@ -182,13 +275,28 @@ static void report(const struct leg_request *request, const char *done)
 	json_print(object);
 }
 
+/* The end of reinstate and replace: what was begun, and, with --wait, its end. */
+static int report_copy(const struct leg_request *request, const char *begun)
+{
+	bool wait = args_has(request->args, "wait");
+
+	if (!wait || !request->json)
+		report(request, begun);
+	fflush(stdout);
+	if (!wait)
+		return 0;
+	if (wait_copied(request))
+		return -1;
+	report(request, "has all data");
+	return 0;
+}
+
 static int take_out(const struct leg_request *request)
 {
 	return send_message(request, "fail");
 }
 
-static enum exit_status run_message(const struct args *args,
-				    int (*act)(const struct leg_request *request), const char *done)
+static enum exit_status run_fail(const struct args *args)
 {
 	struct leg_request request;
 	enum exit_status status = request_read(args, &request);
@@ -197,24 +305,35 @@ static enum exit_status run_message(const struct args *args,
 	if (status != DONE)
 		return status;
 	announce(&request);
-	r = act(&request);
+	r = take_out(&request);
 	if (!r)
-		report(&request, done);
+		report(&request, "is taken out");
 	request_free(&request);
 	return r ? FAILED : DONE;
 }
 
-static enum exit_status run_fail(const struct args *args)
-{
-	return run_message(args, take_out, "is taken out");
-}
-
 static enum exit_status run_reinstate(const struct args *args)
 {
-	return run_message(args, bring_back, "comes back: what it misses is copied to it");
+	struct leg_request request;
+	enum exit_status status = request_read(args, &request);
+	int r;
+
+	if (status != DONE)
+		return status;
+	announce(&request);
+	r = bring_back(&request) ||
+	    report_copy(&request, "comes back: what it misses is copied to it");
+	request_free(&request);
+	return r ? FAILED : DONE;
 }
 
-static const struct option_def message_options[] = {
+static const struct option_def fail_options[] = {
+	{ "target", "N", "of a device with several hedge targets" },
+	{ NULL, NULL, NULL },
+};
+
+static const struct option_def reinstate_options[] = {
+	{ "wait", NULL, "until it has all data; on a terminal with progress" },
 	{ "target", "N", "of a device with several hedge targets" },
 	{ NULL, NULL, NULL },
 };
@@ -224,7 +343,7 @@ const struct command fail_command = {
 	.synopsis = "NAME LEG",
 	.summary = "Takes a leg out: it is neither read nor written any more",
 	.details = "LEG is a number or a device. The last leg that holds everything is refused.",
-	.options = message_options,
+	.options = fail_options,
 	.example = "hedgectl fail vol0 /dev/nvme1n1",
 	.min_operands = 2,
 	.max_operands = 2,
@@ -236,8 +355,8 @@ const struct command reinstate_command = {
 	.synopsis = "NAME LEG",
 	.summary = "Brings a leg back that was out, and copies to it what it misses",
 	.details = "LEG is a number or a device. hedgectl show tells how far the copy is.",
-	.options = message_options,
-	.example = "hedgectl reinstate vol0 1",
+	.options = reinstate_options,
+	.example = "hedgectl reinstate vol0 1 --wait",
 	.min_operands = 2,
 	.max_operands = 2,
 	.run = run_reinstate,
@@ -448,7 +567,7 @@ static enum exit_status run_replace(const struct args *args)
 	if (!r) {
 		free(request.disk);
 		request.disk = xstrdup(args->operands[2]);
-		report(&request, "takes its place: all of the data is copied to it");
+		r = report_copy(&request, "takes its place: all of the data is copied to it");
 	}
 	request_free(&request);
 	return r ? FAILED : DONE;
@@ -456,6 +575,7 @@ static enum exit_status run_replace(const struct args *args)
 
 static const struct option_def replace_options[] = {
 	{ "force", NULL, "accept a device that holds data" },
+	{ "wait", NULL, "until it has all data; on a terminal with progress" },
 	{ "target", "N", "of a device with several hedge targets" },
 	{ NULL, NULL, NULL },
 };
