@@ -26,6 +26,12 @@ json "list of nothing" length 0 hedgectl list --json
 refused "show of nothing" "vol: there is no such device" hedgectl show vol
 refused "set of nothing" "vol: there is no such device" hedgectl set vol tau=1ms
 refused "hist of nothing" "vol: there is no such device" hedgectl hist vol
+for words in "remove vol" "close vol" "check vol" "fail vol 0" "reinstate vol 0" "replace vol 0 $r4" "convert vol" "set vol --save" \
+	     "top vol --count 1" "tune vol --seconds 0" "plan --device vol" "monitor vol --once"; do
+	# shellcheck disable=SC2086
+	run 1 "no device: $words" hedgectl $words
+	says "no device: $words" "vol: there is no such device"
+done
 run 1 "show of a path" hedgectl show /dev/nowhere
 says "show of a path" "/dev/nowhere: no block device"
 
@@ -71,7 +77,7 @@ run 1 "a name in use" hedgectl create other --no-label --nosync $r0 $r1
 says "a name in use" "other: there is a device of this name"
 for words in "show other" "remove other" "close other" "set other tau=1ms" "set other --save" "check other" "fail other 0" \
 	     "reinstate other 0" "replace other 0 $r4" "hist other" "top other --count 1" "tune other --seconds 0" \
-	     "plan --device other"; do
+	     "plan --device other" "monitor other --once"; do
 	# shellcheck disable=SC2086
 	run 1 "another target: $words" hedgectl $words
 	says "another target: $words" "other: this device has no hedge target"

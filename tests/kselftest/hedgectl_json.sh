@@ -124,7 +124,8 @@ as_nobody() { busybox su -s /bin/sh nobody -c "exec hedgectl $*"; }
 grep -q '^nobody:' /etc/passwd 2>/dev/null || echo 'nobody:x:65534:65534:nobody:/:/bin/sh' >>/etc/passwd
 for words in "list" "show vol" "set vol tau=1ms" "fail vol 0" "remove vol" "check vol" "top vol --count 1" \
 	     "create v2 --nosync --no-label $spare $log" "examine $r0" "hist vol" "monitor --once" "convert vol" \
-	     "assemble --scan" "replace vol 0 $spare" "tune vol --seconds 0"; do
+	     "assemble --scan" "replace vol 0 $spare" "tune vol --seconds 0" "reinstate vol 0" "close vol" \
+	     "wipe $spare" "plan --device vol"; do
 	# shellcheck disable=SC2086
 	run 1 "without permission: $words" as_nobody $words
 	says "without permission: $words" "ermission denied|run it as root"
