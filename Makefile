@@ -67,6 +67,7 @@ install-units:
 
 install-hooks:
 	install -D -m 755 packaging/hedgetab $(LIB)/dm-hedge/hedgetab
+	sed -i 's|/usr/sbin|$(PREFIX)/sbin|' $(LIB)/dm-hedge/hedgetab
 	install -D -m 755 packaging/systemd/hedge.shutdown $(LIB)/systemd/system-shutdown/hedge.shutdown
 	sed -i 's|/usr/sbin/|$(PREFIX)/sbin/|' $(LIB)/systemd/system-shutdown/hedge.shutdown
 	install -D -m 755 packaging/udev/hedge-leg $(LIB)/udev/hedge-leg
@@ -82,6 +83,7 @@ install-hooks:
 	done
 	install -d $(LIB)/dracut/modules.d/90hedge
 	install -m 755 packaging/dracut/90hedge/*.sh $(LIB)/dracut/modules.d/90hedge
+	sed -i 's|/usr/sbin/hedgectl|$(PREFIX)/sbin/hedgectl|' $(LIB)/dracut/modules.d/90hedge/module-setup.sh
 
 VERSION := $(shell sed -n 's/^VERSION := //p' userspace/Makefile)
 MODULE_SOURCE := $(DESTDIR)/usr/src/dm-hedge-$(VERSION)

@@ -6,7 +6,7 @@
 check()
 {
 	[ -e "${dracutsysrootdir-}/etc/hedgetab" ] || return 255
-	require_binaries hedgectl dmsetup || return 1
+	require_binaries /usr/sbin/hedgectl dmsetup || return 1
 }
 
 # called by dracut
@@ -24,7 +24,7 @@ installkernel()
 # called by dracut
 install()
 {
-	inst_multiple hedgectl dmsetup modprobe
+	inst_multiple /usr/sbin/hedgectl dmsetup modprobe
 	inst_simple /etc/hedgetab
 	inst_script /usr/lib/dm-hedge/hedgetab
 	inst_script /usr/lib/udev/hedge-leg
