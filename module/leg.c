@@ -24,15 +24,19 @@ static void leg_work(struct work_struct *work)
 {
 	struct hedge_leg *leg = container_of(work, struct hedge_leg, work);
 	struct hedge_copy *c;
+	bool write = false;
 	struct bio *bio;
 
-	for (;;) {
+	/* By turns: where reads keep coming back for want of a tag there is always one. */
+	for (;; write = !bio) {
 		spin_lock_irq(&leg->todo_lock);
-		c = list_first_entry_or_null(&leg->todo, struct hedge_copy,
-					     list);
+		bio = write ? bio_list_pop(&leg->writes) : NULL;
+		c = bio ? NULL : list_first_entry_or_null(&leg->todo,
+							  struct hedge_copy, list);
 		if (c)
 			list_del(&c->list);
-		bio = c ? NULL : bio_list_pop(&leg->writes);
+		else if (!bio)
+			bio = bio_list_pop(&leg->writes);
 		spin_unlock_irq(&leg->todo_lock);
 		if (c)
 			hedge_copy_submit(c);

@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: GPL-2.0
 #
 # A leg out of tags sleeps in whoever submits to it. It must block its own worker and
-# nobody else: reads of the other leg, and the callers' submissions, go on. Needs
-# null_blk.
+# nobody else: reads of the other leg, and the callers' submissions, go on. And writes
+# do not wait until there are no reads. Needs null_blk, fio.
 # again: what sleeps, and where, depends on the load of the machine
 
 . "$(dirname "$0")/common.sh"
@@ -26,3 +26,25 @@ for policy in slb fcfs-lpr; do
 	check_accounting "$policy"
 	hedge_remove
 done
+
+# The first write to a region is for the workers of the legs, which have reads as well: more than
+# either leg has tags for, in copies of our own.
+null_remove
+LEGS=() LENGTH=''
+for i in 0 1; do
+	null_leg memory_backed=0 size=64 hw_queue_depth=2 submit_queues=1 irqmode=2 completion_nsec=5000000
+done
+hedge_create policy fcfs-lpr queue_depth 0 timeout_us 10000000 rescue_us 0
+fio --name=reads --filename="$DEV" --direct=1 --ioengine=libaio --iodepth=64 --rw=randread \
+	--time_based --runtime=$((30 * SCALE)) >/dev/null &
+reader=$!
+reads_are() { (($(get stats/reads) > $1)); }
+check "reads go on" wait_until 20 reads_are 100
+for i in 1 2 3; do
+	check "a write ends under them" timeout $((5 * SCALE)) \
+		dd if=/dev/zero of="$DEV" bs=4k count=1 seek=$((i * 1000)) oflag=direct conv=notrunc status=none
+done
+check "they did not end before" kill -0 $reader
+kill $reader
+wait $reader || :
+hedge_remove
