@@ -112,7 +112,10 @@ static unsigned long rewrite(struct hedge *h, unsigned long legs,
 			failed |= BIT(i);
 		}
 	}
-	if (all && !failed)
+	/* Then what was read there may have been older than what others held. */
+	if (READ_ONCE(h->unflushed) & BIT(source))
+		WRITE_ONCE(h->untold, true);
+	else if (all && !failed)
 		h->check.rewritten += differing;
 	return failed;
 }
@@ -137,6 +140,8 @@ static bool region_differs(struct hedge *h, region_t region, bool closed)
 		legs = read_piece(h, legs & ~failed, sector, count, closed);
 		if (closed && hedge_recover_left(h))
 			break;
+		/* Who has failed a flush may have lost writes, and is about to go out. */
+		legs &= ~READ_ONCE(h->unflushed);
 		if (hweight_long(legs) < 2 ||
 		    !differ(h, legs, 0, count << SECTOR_SHIFT))
 			continue;

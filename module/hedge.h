@@ -488,7 +488,8 @@ enum hedge_recover_state {
  * @write_error: bit for each of kcopyd's destinations that failed; of @borrowed, each leg
  * @next: where to look for the next region
  * @failed: a region could not be copied in this round
- * @stale: a flush has failed since the copy began: the source may not hold what was read
+ * @stale: a flush of the source has failed since the copy began: what was read may be
+ *         older than what others hold
  * @kcopyd: the client
  * @stopped: nothing new is to be begun (h->region_lock)
  * @idle: woken when @state becomes IDLE
@@ -1034,7 +1035,8 @@ static inline unsigned long hedge_live_and_partial(const struct hedge *h,
  * @h: the target
  * @sector: where it begins, as map got it
  *
- * While no leg is partial no region is looked up.
+ * While no leg is partial no region is looked up. A leg that has failed a flush may have
+ * lost what was acknowledged, and is not read unless there is no other.
  *
  * Context: any.
  *
@@ -1043,10 +1045,13 @@ static inline unsigned long hedge_live_and_partial(const struct hedge *h,
 static inline u32 hedge_sync_usable(struct hedge *h, sector_t sector)
 {
 	unsigned long partial, usable = hedge_live_and_partial(h, &partial);
+	unsigned long lost = READ_ONCE(h->unflushed);
 
-	if (likely(!partial))
-		return usable;
-	return hedge_sync_usable_in(h, sector, usable, partial);
+	if (unlikely(partial))
+		usable = hedge_sync_usable_in(h, sector, usable, partial);
+	if (unlikely(lost))
+		return usable & ~lost ?: usable;
+	return usable;
 }
 
 /* label.c: what each leg says about the set that it belongs to. */

@@ -142,9 +142,13 @@ static bool aim(struct hedge *h)
 {
 	struct hedge_recover *rec = &h->recover;
 	unsigned long good = good_legs(h, rec->region);
-	unsigned long source = good & ~rec->unread;
+	/* Who has failed a flush, which may still be out elsewhere, may have lost writes. */
+	unsigned long source = good & ~rec->unread & ~READ_ONCE(h->unflushed);
 
 	rec->dests = rec->repair ? good & rec->unread : h->live & ~good;
+	/* Again with the next sweep. */
+	if (!source)
+		rec->failed = true;
 	if (!source || !rec->dests)
 		return false;
 	rec->source = source & BIT(h->default_leg) ? h->default_leg :
@@ -188,7 +192,8 @@ static bool pick_missed(struct hedge *h)
 	struct hedge_recover *rec = &h->recover;
 	region_t region;
 
-	if (!h->partial)
+	/* After a flush that failed on all legs that have everything its end decides. */
+	if (!h->partial || !(h->live & ~h->partial & ~READ_ONCE(h->unflushed)))
 		return false;
 	region = next_missed(h, rec->next);
 	if (region >= h->nr_regions && !rec->failed)
@@ -277,6 +282,15 @@ static void take_out(struct hedge *h, unsigned long legs)
 		hedge_sync_out(&h->leg[i], HEDGE_SYNC_FAILED);
 }
 
+/* Legs that had everything were rewritten with what may be old. */
+static void lose(struct hedge *h, unsigned long legs)
+{
+	take_out(h, legs);
+	/* There is no other: who wrote that is told with the next flush. */
+	if (h->live & legs)
+		WRITE_ONCE(h->untold, true);
+}
+
 /* The legs that kcopyd could not write to. */
 static unsigned long failed_dests(struct hedge_recover *rec)
 {
@@ -334,17 +348,26 @@ static bool leave(struct hedge *h)
 }
 
 /**
- * hedge_recover_is_late - whether a copy that was left behind may still write to a leg
+ * hedge_recover_is_late - whether a copy may still write to a leg, or has not been judged
  * @h: the target
  * @leg: the leg, which is out
+ *
+ * One that was not left behind yet would count as made to a leg that has come back, which
+ * may have lost a part of it when it went out.
  *
  * Context: the region worker, which is woken when that has ended.
  */
 bool hedge_recover_is_late(struct hedge *h, unsigned int leg)
 {
-	/* Pairs with the release in tell_copied(). */
-	return smp_load_acquire(&h->recover.state) == HEDGE_RECOVER_LATE &&
-	       h->recover.dests & BIT(leg);
+	struct hedge_recover *rec = &h->recover;
+	bool late;
+
+	/* The check may change what it writes to. */
+	spin_lock_irq(&h->region_lock);
+	late = rec->state != HEDGE_RECOVER_IDLE &&
+	       rec->state != HEDGE_RECOVER_DRAINING && rec->dests & BIT(leg);
+	spin_unlock_irq(&h->region_lock);
+	return late;
 }
 
 /* Returns false if the copy is made once more, from another leg. */
@@ -369,12 +392,17 @@ static bool finish(struct hedge *h)
 		DMERR_LIMIT("%s: sector %llu of leg %u cannot be read for recovery",
 			    dm_table_device_name(h->ti->table),
 			    (unsigned long long)rec->sector, rec->source);
+	} else if (rec->stale || READ_ONCE(h->unflushed) & BIT(rec->source)) {
+		take_out(h, failed_dests(rec));
+		/* What was read may be older than what others hold. */
+		if (rec->repair)
+			lose(h, rec->dests);
+		rec->failed = true;
 	} else if (rec->write_error) {
 		take_out(h, failed_dests(rec));
 	} else if (rec->repair) {
 		hedge_count(h, HEDGE_REPAIRED);
-	} else if (!rec->stale &&
-		   good_legs(h, rec->region) & BIT(rec->source)) {
+	} else if (good_legs(h, rec->region) & BIT(rec->source)) {
 		/* A leg that went out meanwhile misses what comes from now on. */
 		hedge_sync_copied(h, rec->region, rec->dests & h->live);
 	}

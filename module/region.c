@@ -232,6 +232,24 @@ int hedge_region_flush_legs(struct hedge *h)
 	return error;
 }
 
+/*
+ * What a flush or a label write that was left behind has come to. Recovery would wait for
+ * that if it has failed on all legs that hold everything: they are no source then.
+ */
+static void end_left(struct hedge *h)
+{
+	unsigned long live = h->live;
+	bool stays = false;
+	unsigned int i;
+
+	for_each_set_bit(i, &live, h->nr_legs)
+		if (!hedge_leg_io_late(&h->leg[i]))
+			flushed(&h->leg[i], hedge_leg_io_claim(&h->leg[i]),
+				&stays);
+	if (stays)
+		hedge_region_lost(h);
+}
+
 static void mark(struct hedge *h, region_t region)
 {
 	h->log->type->mark_region(h->log, region);
@@ -505,6 +523,7 @@ static void region_work(struct work_struct *work)
 		hedge_sync_record(h);
 		if (xchg(&h->sweep_due, false)) {
 			h->lost = false;
+			end_left(h);
 			sweep(h, false);
 			hedge_sync_complete(h);
 			hedge_recover_again(h);

@@ -176,8 +176,10 @@ bool hedge_sync_out(struct hedge_leg *leg, enum hedge_health why)
 	WRITE_ONCE(h->partial, h->partial & ~BIT(leg->index));
 	choose_default(h);
 	clear_bit(leg->index, &h->unflushed);
-	/* It lacks all that is not clean anyhow. */
-	leg->io->left = false;
+	if (why == HEDGE_FLUSH_FAILED && leg->index == h->recover.source)
+		h->recover.stale = true;
+	/* It lacks all that is not clean anyhow. What is still out may fail after it is back. */
+	leg->io->left = hedge_leg_io_late(leg);
 	for_each_set_bit(region, h->open, h->nr_regions) {
 		leg_misses(leg, region);
 		tell_log(h, region);
