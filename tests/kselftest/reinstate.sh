@@ -112,7 +112,7 @@ written() { [ -s "$TMP/written" ]; }
 copy_hangs()
 {
 	lag 0 error 1
-	lag_law 1 fixed $((1000000000 * SCALE))
+	lag_law 1 fixed $((2000000000 * SCALE))
 	dd if="$DEV" of=/dev/null bs=4k skip="$1" count=1 iflag=direct status=none || return 1
 	lag 1 stuck 1
 	lag_law 1 off

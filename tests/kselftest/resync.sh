@@ -43,7 +43,7 @@ lag_leg 1
 lag 1 writes 1
 LENGTH=$((64 * 128 + 24))		# the last region has 24 sectors
 differ
-slow 100000000
+slow $((100000000 * SCALE))
 LOG='core 2 128 sync'
 hedge_create 2>/dev/null || skip "$TARGET has no resync"
 check_num "the resync has begun, and not ended" "$(in_sync) < $REGIONS"
@@ -89,7 +89,7 @@ dmsetup remove leg1
 
 # A disk log knows how far it was.
 differ
-slow 60000000
+slow $((60000000 * SCALE))
 LOG='disk 3 /dev/ram2 128 sync'
 hedge_create
 check "with a disk log it gets on" wait_until 30 at_least 12
