@@ -7,8 +7,9 @@
  * So many threads read and write random blocks of 4 KiB of DEV, with O_DIRECT and one at
  * a time each, for so long. Meanwhile every slab allocation and every allocation of
  * pages in the kernel fails, for everybody, whether it may wait or not: only what
- * pools hold in reserve is left. With INTERVAL only each such one fails, so that
- * of several that belong together the second fails alone. Needs a kernel with fault
+ * pools hold in reserve is left. With INTERVAL only each such slab allocation fails,
+ * so that of several that belong together the second fails alone; pages do not, as the
+ * kernel warns when a thread of its own gets no stack. Needs a kernel with fault
  * injection. All that this program needs is there before, and nothing is opened or begun
  * meanwhile.
  *
@@ -29,6 +30,7 @@
 #define BLOCK 4096
 #define MOST 1000000000		/* failures; the kernel counts them down */
 #define PATIENCE 60		/* seconds */
+#define NONE "20"		/* pages of such an order are not allocated */
 
 static int fd;
 static uint64_t blocks, threads;
@@ -90,7 +92,7 @@ static void prepare(struct fault *fault)
 	put(fault->name, "verbose", "0");
 	put(fault->name, "times", most);
 	if (!strcmp(fault->name, "fail_page_alloc"))
-		put(fault->name, "min-order", "0");
+		put(fault->name, "min-order", strcmp(interval, "1") ? NONE : "0");
 	fault->probability = open_file(fault->name, "probability");
 }
 
