@@ -11,7 +11,7 @@
 . "$(dirname "$0")/common.sh"
 need_hedge
 
-FAST=2000000 SLOW=60000000	# what an emulated machine adds is little to the latter
+FAST=2000000 SLOW=$((60000000 * SCALE))	# what an emulated machine adds is little to the latter
 
 legs_brd 3 16
 for i in 0 1 2; do
