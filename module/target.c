@@ -153,7 +153,8 @@ static int hedge_ctr(struct dm_target *ti, unsigned int argc, char **argv)
 	ti->num_secure_erase_bios = 1;
 	ti->num_write_zeroes_bios = 1;
 	if (!hedge_leg_register(h)) {
-		ti->error = "Expected labels, and the stamp behind the log's bitmap, that overlap with no leg or other log";
+		ti->error =
+			"Expected labels and a stamp that overlap with no leg or other log";
 		r = -EINVAL;
 		goto bad;
 	}
