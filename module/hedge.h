@@ -567,6 +567,8 @@ struct hedge_check {
  * @untold: that happened, and no flush by the user has failed for it yet (an int
  *          for xchg(), as @sweep_due and @close_due)
  * @losses: how often all legs may have lost what they had in their caches (region worker)
+ * @flushed: all legs have been flushed since the last regions became MARKED, and none has
+ *           failed in that or gone out (region worker)
  * @no_zeroes: a leg has refused to write zeroes
  * @ran: whether it was ever resumed, and all targets of its table with it
  * @log_failed: the log could not be written
@@ -607,7 +609,9 @@ struct hedge_check {
  * @held: writes that wait for the table to be reloaded
  * @nr_held: how many
  * @suspending: no write is held any more
- * @region_lock: covers @deferred, @ended, @to_fail, @to_reinstate
+ * @region_lock: covers @deferred, @ended, @to_fail, @to_reinstate, @flushes
+ * @flushes: flushes by users that are out: from before and since the last mark
+ * @flush_epoch: which of them are since (changed by the region worker)
  * @deferred: writes that wait for their regions to be opened
  * @wanted: region plus one that is to be opened though no write waits for
  *          it, 0 if none
@@ -652,6 +656,7 @@ struct hedge {
 	bool lost;
 	int untold;
 	unsigned int losses;
+	bool flushed;
 	bool no_zeroes;
 	bool log_failed;
 	bool handle_errors;
@@ -694,7 +699,9 @@ struct hedge {
 	unsigned int nr_held;
 	bool suspending;
 
-	spinlock_t region_lock;		/* covers deferred, ended, requests */
+	spinlock_t region_lock;		/* covers deferred, ended, requests, flushes */
+	unsigned int flushes[2];
+	unsigned int flush_epoch;
 	struct bio_list deferred;
 	unsigned long wanted;
 	struct bio_list blocked;
@@ -964,6 +971,8 @@ void hedge_write_log_failed(struct hedge *h, struct bio *bio);
 void hedge_write_refuse(struct hedge *h, struct bio *bio);
 void hedge_write_release(struct hedge *h);
 void hedge_write_unhold(struct hedge *h);
+void hedge_write_flushes_mark(struct hedge *h);
+bool hedge_write_flushes_ended(struct hedge *h);
 void hedge_write_unrelease(struct hedge *h);
 
 /* region.c: which regions may be written to; the region worker. */

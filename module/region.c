@@ -32,7 +32,9 @@
  * A region is cleaned when it has been idle from one sweep to the next, and only
  * while no leg is out and none misses it: the bitmap of what a leg misses begins
  * with all regions that are not clean (sync.c). All legs are flushed before: what
- * a volatile cache holds is no ground for calling a region clean.
+ * a volatile cache holds is no ground for calling a region clean. And if flushes of users
+ * were out then, they end first: one that fails may have dropped what was in a cache
+ * before ours came, which then was no flush of that.
  */
 #include <linux/vmalloc.h>
 
@@ -288,20 +290,16 @@ static bool sweep_idle(struct hedge *h, bool all)
 	return found;
 }
 
-/* Cleans what nobody has written to since the last sweep, or @all there is. */
-static void sweep(struct hedge *h, bool all)
+/* Cleans what was idle when the legs were flushed, and is still. */
+static void clean_flushed(struct hedge *h)
 {
 	region_t region;
 
-	if (h->read_only || h->live != BIT(h->nr_legs) - 1)
+	if (!h->flushed)
 		return;
-	/* A flush would wait for a leg that hangs, and with it all that we do. */
-	if (READ_ONCE(h->stalled))
-		return;
-	if (!sweep_idle(h, all))
-		return;
+	h->flushed = false;
 	/* After a flush that failed another may succeed, and mean nothing. */
-	if (hedge_region_flush_legs(h) || READ_ONCE(h->unflushed))
+	if (READ_ONCE(h->unflushed))
 		return;
 	for_each_set_bit(region, h->open, h->nr_regions) {
 		unsigned int state = region_state(h, region);
@@ -315,6 +313,29 @@ static void sweep(struct hedge *h, bool all)
 		__clear_bit(region, h->open);
 	}
 	flush_log(h);
+}
+
+/*
+ * Cleans what nobody has written to since the last sweep, or @all there is, of which no
+ * flush is out then.
+ */
+static void sweep(struct hedge *h, bool all)
+{
+	if (h->read_only || h->live != BIT(h->nr_legs) - 1)
+		return;
+	/* A flush would wait for a leg that hangs, and with it all that we do. */
+	if (READ_ONCE(h->stalled))
+		return;
+	/* Those that were out when the legs were flushed last. */
+	if (!hedge_write_flushes_ended(h))
+		return;
+	clean_flushed(h);
+	if (!sweep_idle(h, all) || hedge_region_flush_legs(h))
+		return;
+	h->flushed = true;
+	hedge_write_flushes_mark(h);
+	if (hedge_write_flushes_ended(h))
+		clean_flushed(h);
 }
 
 static bool any_closed(struct hedge *h, region_t first, region_t nr)
@@ -496,6 +517,8 @@ static void close_all(struct hedge *h)
 	region_t region;
 
 	sweep(h, true);
+	/* What becomes MARKED here has not been flushed. */
+	h->flushed = false;
 	hedge_sync_record(h);
 	for_each_set_bit(region, h->open, h->nr_regions) {
 		cond_resched();

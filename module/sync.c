@@ -175,8 +175,10 @@ bool hedge_sync_out(struct hedge_leg *leg, enum hedge_health why)
 	smp_wmb();
 	WRITE_ONCE(h->partial, h->partial & ~BIT(leg->index));
 	choose_default(h);
-	clear_bit(leg->index, &h->unflushed);
-	if (why == HEDGE_FLUSH_FAILED && leg->index == h->recover.source)
+	/* It had to be while this one was in. */
+	h->flushed = false;
+	if ((test_and_clear_bit(leg->index, &h->unflushed) ||
+	     why == HEDGE_FLUSH_FAILED) && leg->index == h->recover.source)
 		h->recover.stale = true;
 	/* It lacks all that is not clean anyhow. What is still out may fail after it is back. */
 	leg->io->left = hedge_leg_io_late(leg);
@@ -257,6 +259,7 @@ void hedge_sync_unflushed(struct hedge *h)
 		hedge_sync_diverged(h, region, 1);
 	/* What is being copied may be there no more, or has gone with a cache. */
 	h->recover.stale = true;
+	h->flushed = false;
 	WRITE_ONCE(h->losses, h->losses + 1);
 	/* Pairs with the barrier in flush_holds(). */
 	smp_wmb();

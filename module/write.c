@@ -21,7 +21,10 @@
  *
  * A flush means that what was written before is durable. A device that fails one may
  * drop what it had in its cache, and do well with the next: so a flush that was out
- * together with one that failed waits for what comes of that, or is an error too.
+ * together with one that failed waits for what comes of that, or is an error too. Nor is
+ * a region called clean while one is out that may have dropped what was in it. A write
+ * with FUA is all this too where a leg has a cache but no such thing: there a flush
+ * follows it.
  *
  * With handle_errors and without keep_log, writes that a leg lacks are held until
  * the table is reloaded, as dm-mirror does, or the leg comes back.
@@ -37,6 +40,8 @@
  * @nr: how many regions it touches, 0 for a flush
  * @pending: clones that have not ended
  * @sent: bit for each leg that it goes to
+ * @flushes: bit for each of these on which it is a flush, or a flush follows it
+ * @epoch: which of hedge->flushes it counts in, if it is that on any
  * @failed: bit for each leg on which it failed
  * @refused: bit for each of these that cannot do such a thing
  * @status: one of the errors
@@ -50,6 +55,8 @@ struct hedge_write {
 	region_t nr;
 	atomic_t pending;
 	unsigned long sent;
+	unsigned long flushes;
+	unsigned int epoch;
 	unsigned long failed;
 	unsigned long refused;
 	blk_status_t status;
@@ -257,7 +264,7 @@ void hedge_write_ended(struct hedge *h, struct bio *bio)
 	if (w->failed && !legs_out(w)) {
 		if (w->nr)
 			hedge_sync_diverged(h, w->first, w->nr);
-		else
+		if (w->failed & w->flushes)
 			hedge_sync_unflushed(h);
 		hedge_sync_record(h);
 		finish(w, w->status);
@@ -269,7 +276,8 @@ void hedge_write_ended(struct hedge *h, struct bio *bio)
 		return;
 	}
 	/* A flush of ours has failed, and what it lost was acknowledged. */
-	if (!w->nr && (xchg(&h->untold, false) || lost_meanwhile(w))) {
+	if ((!w->nr && xchg(&h->untold, false)) ||
+	    (w->flushes && lost_meanwhile(w))) {
 		finish(w, BLK_STS_IOERR);
 		return;
 	}
@@ -284,7 +292,7 @@ void hedge_write_ended(struct hedge *h, struct bio *bio)
 /* Legs that have dropped their caches in a flush, which has no end yet. */
 static unsigned long unflushed(const struct hedge_write *w)
 {
-	return READ_ONCE(w->hedge->unflushed) & w->sent;
+	return READ_ONCE(w->hedge->unflushed) & w->flushes;
 }
 
 /* Whether a flush that worked on all legs means that nothing was lost before. */
@@ -305,7 +313,7 @@ static bool flush_holds(const struct hedge_write *w)
 static bool ends_well(const struct hedge_write *w)
 {
 	return !w->failed && !(READ_ONCE(w->hedge->vouched) & ~w->sent) &&
-	       w->nr <= 1 && (w->nr || likely(flush_holds(w))) &&
+	       w->nr <= 1 && (likely(!w->flushes) || flush_holds(w)) &&
 	       likely(!holds(w->hedge));
 }
 
@@ -331,8 +339,8 @@ static void note_failure(struct hedge_write *w, const struct bio *clone,
 	/* What a leg cannot do is told before what it failed to do. */
 	if (READ_ONCE(w->status) != BLK_STS_NOTSUPP)
 		WRITE_ONCE(w->status, status);
-	/* Before the sweep may rely on a flush of its own. */
-	if (!w->nr)
+	/* Before the sweep may rely on a flush of its own: before end_flush(). */
+	if (w->flushes & BIT(leg))
 		set_bit(leg, &w->hedge->unflushed);
 }
 
@@ -346,6 +354,63 @@ static void share_failure(struct hedge_write *w)
 		w->status = BLK_STS_IOERR;
 }
 
+/*
+ * Flushes that are out count in one of two numbers, so that who waits for those that were
+ * out at some time need not wait for what came later.
+ */
+static void begin_flush(struct hedge_write *w)
+{
+	struct hedge *h = w->hedge;
+	unsigned long flags;
+
+	spin_lock_irqsave(&h->region_lock, flags);
+	w->epoch = h->flush_epoch;
+	h->flushes[w->epoch]++;
+	spin_unlock_irqrestore(&h->region_lock, flags);
+}
+
+static void end_flush(struct hedge_write *w)
+{
+	struct hedge *h = w->hedge;
+	unsigned long flags;
+
+	spin_lock_irqsave(&h->region_lock, flags);
+	h->flushes[w->epoch]--;
+	spin_unlock_irqrestore(&h->region_lock, flags);
+}
+
+/**
+ * hedge_write_flushes_mark - begin a new count of the flushes that are out
+ * @h: the target, of which hedge_write_flushes_ended() is true
+ *
+ * Context: the region worker.
+ */
+void hedge_write_flushes_mark(struct hedge *h)
+{
+	spin_lock_irq(&h->region_lock);
+	h->flush_epoch = !h->flush_epoch;
+	spin_unlock_irq(&h->region_lock);
+}
+
+/**
+ * hedge_write_flushes_ended - whether all flushes have ended that were out at the last mark
+ * @h: the target
+ *
+ * If one of them has failed, and its leg has not gone out since, that is in
+ * hedge->unflushed.
+ *
+ * Context: the region worker.
+ */
+bool hedge_write_flushes_ended(struct hedge *h)
+{
+	bool ended;
+
+	spin_lock_irq(&h->region_lock);
+	ended = !h->flushes[!h->flush_epoch];
+	spin_unlock_irq(&h->region_lock);
+	return ended;
+}
+
 static void clone_endio(struct bio *clone)
 {
 	struct hedge_write *w = clone->bi_private;
@@ -355,11 +420,12 @@ static void clone_endio(struct bio *clone)
 	if (unlikely(status))
 		note_failure(w, clone, status);
 	if (atomic_dec_and_test(&w->pending)) {
+		if (unlikely(w->flushes))
+			end_flush(w);
 		if (likely(ends_well(w))) {
 			finish(w, BLK_STS_OK);
 		} else {
-			if (!w->nr)
-				share_failure(w);
+			share_failure(w);
 			hedge_region_end(w->hedge, w->parent);
 		}
 	}
@@ -418,6 +484,30 @@ static void submit_all(struct hedge_write *w, struct bio *bio)
 		dm_submit_bio_remap(bio, write_clone(w, i));
 }
 
+/* Where a write with FUA makes the block layer flush after it. */
+static unsigned long fua_flushes(const struct hedge_write *w)
+{
+	unsigned long legs = 0;
+	unsigned int i;
+
+	for_each_set_bit(i, &w->sent, HEDGE_MAX_LEGS) {
+		struct block_device *bdev = w->hedge->leg[i].dev->bdev;
+
+		if (bdev_write_cache(bdev) && !bdev_fua(bdev))
+			legs |= BIT(i);
+	}
+	return legs;
+}
+
+static unsigned long flushes(const struct hedge_write *w, const struct bio *bio)
+{
+	if (!w->nr)
+		return w->sent;
+	if (unlikely(bio->bi_opf & REQ_FUA) && bio_op(bio) == REQ_OP_WRITE)
+		return fua_flushes(w);
+	return 0;
+}
+
 /* Makes the clones. Returns false, and has ended the write, if that cannot be. */
 static bool prepare(struct hedge *h, struct bio *bio)
 {
@@ -428,8 +518,12 @@ static bool prepare(struct hedge *h, struct bio *bio)
 	w->refused = 0;
 	w->status = BLK_STS_OK;
 	w->losses = READ_ONCE(h->losses);
-	if (likely(!clone_all(w, bio)))
+	w->flushes = flushes(w, bio);
+	if (likely(!clone_all(w, bio))) {
+		if (unlikely(w->flushes))
+			begin_flush(w);
 		return true;
+	}
 	/* Only encryption or integrity data would need memory. */
 	finish(w, BLK_STS_RESOURCE);
 	return false;

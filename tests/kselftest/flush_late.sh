@@ -1,0 +1,121 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0
+#
+# A flush by the user that takes long, and then fails: what the leg may have lost is copied to it again when
+# it comes back, also where nobody has written since and the legs were flushed meanwhile. The same for a
+# write with FUA to a leg that has none. One that ends well keeps nothing from being called clean, nor do
+# flushes without a pause. Needs dm-lag.
+# limit: 300
+
+. "$(dirname "$0")/common.sh"
+. "$(dirname "$0")/labels.inc"
+
+# Legs that have a cache: what has none gets no flush.
+need_module loop
+need_hedge
+mkdir "$TMP/files"
+mount -t tmpfs tmpfs "$TMP/files"
+for i in 0 1; do
+	truncate -s 8M "$TMP/files/disk$i"
+	losetup /dev/loop$i "$TMP/files/disk$i"
+done
+LEGS=(/dev/loop0 /dev/loop1)
+lag_leg 0
+hedge_create
+lag 0 writes 1
+
+flush() { dd if=/dev/null of="$DEV" conv=fsync,notrunc status=none; }
+write_fua() { dd if=/dev/zero of="$DEV" bs=4k count=1 seek=1500 oflag=direct,dsync conv=notrunc status=none; }
+served() { dmsetup status lag0 | cut -d' ' -f4; }
+in_service() { dmsetup status lag0 | cut -d' ' -f5; }
+
+# is_late SECONDS COMMAND...: the command takes that long on leg 0, and nothing that comes after it
+is_late()
+{
+	lag_law 0 fixed $(($1 * 1000000000))
+	shift
+	"$@" &
+	late=$!
+	check "$* is on its way" wait_until 10 eval '(($(in_service) == 1))'
+	lag_law 0 off
+	before=$(served)
+}
+
+# What was written is idle soon, and then the legs are flushed.
+flushed() { (($(served) > before)); }
+
+late_ends()
+{
+	ended=0
+	wait $late || ended=$?
+}
+
+# comes_back MISSED: leg 0, which misses that many regions
+comes_back()
+{
+	check_eq "it misses what is not known to be on it" "$(get legs/0/missed)" "$1"
+	check "it comes back" message reinstate 0
+	check "and is in sync" wait_until 30 state 0 in_sync
+	check "what is read is right" volume_reads A 5
+	check "also on it" reads /dev/loop0 A 5
+}
+
+# loses COMMAND REGIONS: what was acknowledged, idle and flushed when the command failed late
+loses()
+{
+	write O 5
+	write A 5
+	is_late $((20 * SCALE)) "$1"
+	check "the legs are flushed meanwhile" wait_until 15 flushed
+	sleep 1
+	check_eq "$1 is out still" "$(in_service)" 1
+	lag 0 error 1
+	late_ends
+	lag 0 error 0
+	check_eq "the other leg has it: it is no error" $ended 0
+	check "leg 0 is out" wait_until 20 state 0 failed
+	# Its cache is gone.
+	block O | dd of=/dev/loop0 bs=4k seek=5 oflag=direct conv=notrunc iflag=fullblock status=none
+	comes_back "$2"
+}
+
+loses flush 1
+# That it is written with FUA itself is a region too.
+loses write_fua 2
+
+# All is well: it is cleaned when the flush has ended.
+write A 5
+is_late $((12 * SCALE)) flush
+late_ends
+check_eq "a flush that is late ends well" $ended 0
+sleep 16
+check "leg 0 is taken out" message fail 0
+check "and is out" wait_until 20 state 0 failed
+comes_back 0
+
+# There is always one out.
+flushes()
+{
+	while [ ! -e "$TMP/stop" ]; do flush; done
+}
+
+write A 5
+lag_law 0 fixed 800000000
+flushes &
+first=$!
+sleep 0.4
+flushes &
+sleep 26
+touch "$TMP/stop"
+check "flushes went on" kill -0 $first
+wait
+lag_law 0 off
+check "leg 0 is taken out" message fail 0
+check "and is out" wait_until 20 state 0 failed
+comes_back 0
+
+hedge_remove
+check "all legs are equal" all_equal
+dmsetup remove lag0
+for i in 0 1; do losetup -d /dev/loop$i; done
+umount "$TMP/files"
