@@ -3,16 +3,17 @@
  * A module that misbehaves on request, once, while it is loaded, so that
  * tests/vm/selftest can show that a rig notices:
  *
- *	modprobe vm-fault kind=warn|leak|uaf|sleep|lock|shift|timer
+ *	modprobe vm-fault kind=warn|hang|leak|uaf|sleep|lock|shift|timer
  *
- * All but warn need the checks of the debug rig's kernel, which report each of
- * them and go on.
+ * All but warn and hang need the checks of the debug rig's kernel, which report each
+ * of them and go on.
  */
 
 #include <linux/kernel.h>
 #include <linux/module.h>
 #include <linux/mutex.h>
 #include <linux/slab.h>
+#include <linux/smp.h>
 #include <linux/spinlock.h>
 #include <linux/timer.h>
 
@@ -27,6 +28,18 @@ static DEFINE_SPINLOCK(spin);
 static void warn(void)
 {
 	WARN(1, "vm-fault\n");
+}
+
+static void spin_for_ever(void *unused)
+{
+	for (;;)
+		cpu_relax();
+}
+
+/* Called with interrupts off on each processor: none does anything else any more. */
+static void hang(void)
+{
+	on_each_cpu(spin_for_ever, NULL, 0);
 }
 
 /* kmemleak searches stacks and data for the address: nothing may keep it. */
@@ -103,6 +116,7 @@ static const struct {
 	void (*act)(void);
 } kinds[] = {
 	{ "warn", warn },
+	{ "hang", hang },
 	{ "leak", leak },
 	{ "uaf", use_after_free },
 	{ "sleep", sleep_in_atomic },
