@@ -410,6 +410,10 @@ now_us() { echo "${EPOCHREALTIME/[.,]/}"; }
 log_mark() { MARK="mark $$ $RANDOM $SECONDS"; echo "$MARK" >/dev/kmsg; }
 log_since() { dmesg | sed "1,/$MARK/d"; }
 
+# purpose begin|end: between them allocations fail on purpose. The kernel's log then has traces of
+# allocators; see run_in_guest.sh.
+purpose() { echo "allocations fail on purpose: $1" >/dev/kmsg; }
+
 # Tracepoints: trace_start [-f FILTER] SYSTEM/EVENT...; the lines are in trace_lines.
 TRACE=/sys/kernel/tracing
 

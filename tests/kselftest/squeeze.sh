@@ -47,6 +47,7 @@ equal()
 	dmsetup resume "$NAME"
 }
 
+purpose begin
 for sync in nosync sync; do
 	LOG="disk 3 $log 64 $sync"
 	hedge_create policy coc timeout_us 1000
@@ -63,3 +64,4 @@ for interval in 2 3 5 7 13; do
 done
 equal "some"
 hedge_remove
+purpose end
