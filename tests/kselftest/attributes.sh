@@ -127,9 +127,12 @@ for path in "$SYS"/* "$SYS"/stats/* "$SYS"/legs/*/*; do
 	*) check_match "$file: is a number" "$(get "$file")" "$numbers" ;;
 	esac
 done
-for f in reads copies extra hedged won wasted cancelled moved rescued unhedged_budget \
-	unhedged_memory unhedged_sync unhedged_large retried; do
-	check "stats/$f is there" test -f "$SYS/stats/$f"
+# Names that other people's scripts use.
+for f in stats/{reads,copies,extra,hedged,won,wasted,cancelled,moved,rescued,retried,repaired,mismatches} \
+	stats/unhedged_{budget,memory,sync,large} tau_us check_done \
+	legs/0/{device,state,weight,hedge_weight,timeout_us,inflight,queued,oldest_us,stalled,sitting,missed} \
+	legs/0/histogram; do
+	check "$f is there" test -f "$SYS/$f"
 done
 
 # Presets: a knob turned by hand makes it custom.

@@ -24,6 +24,26 @@ check_accounting "memory"
 check "legs agree after nowait writes" legs_equal
 hedge_remove
 
+# A leg that is stuck: who may not sleep goes on with the other.
+lag_leg 1
+hedge_create sitout_pct 0
+put legs/0/weight 0	# until the other one is stalled
+for policy in rnd coc slb fcfs-lpr; do
+	put policy $policy
+	[ "$(get timeout_us)" = off ] || put timeout_us 500
+	lag 1 stuck 1
+	check "nowait reads beside a stuck leg, $policy" \
+		timeout $((60 * SCALE)) uring nowait "$DEV" --count "$(scaled 200)"
+	check_num "nowait reads beside a stuck leg, $policy: done" "$(field "done" "$OUTPUT") > 0"
+	check_num "nowait reads beside a stuck leg, $policy: some were caught" \
+		"$(get legs/1/inflight) + $(get legs/1/queued) > 0"
+	lag 1 stuck 0
+	check_accounting "beside a stuck leg, $policy"
+done
+hedge_remove
+dmsetup remove lag1
+legs_brd 2 16
+
 # A block that a leg cannot read is rewritten, whoever may not wait for it. io_uring asks so at
 # first for every read, so there may be no others.
 lag_leg 0
@@ -78,11 +98,20 @@ done
 hedge_create
 fill_legs
 check "control: polled reads on a leg" uring poll "${LEGS[0]}" --count 100
+check_eq "the device polls its legs" "$(<"${SYS%/*}/queue/io_poll")" 1
+polled_reads()
+{
+	check "polled reads, $1" timeout $((30 * SCALE)) \
+		uring poll "$DEV" --count "$(scaled 1000)"
+	check_eq "polled reads, $1: all done" "$(field "done" "$OUTPUT")" "$(scaled 1000)"
+}
 for policy in rnd coc slb fcfs-lpr; do
 	put policy $policy
 	put timeout_us 300
-	check "polled reads, $policy" timeout $((30 * SCALE)) \
-		uring poll "$DEV" --count "$(scaled 1000)"
-	check_eq "polled reads, $policy: all done" "$(field "done" "$OUTPUT")" "$(scaled 1000)"
+	polled_reads $policy
 done
+# Without a copy of their own.
+put policy rnd
+put rescue_us 0
+polled_reads direct
 check_accounting "polled"

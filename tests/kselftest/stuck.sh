@@ -34,21 +34,21 @@ one_case()
 	[ "$(get timeout_us)" = off ] || put timeout_us 2000
 
 	load read "$DEV" --threads 2 --count 20 >/dev/null	# both legs known
+	put legs/0/weight 0	# a policy that measures might keep away from the other
 	lag 1 stuck 1
 	check "$what: reads end" reads_end --threads 8 --count 12
 	check_eq "$what: without an error" "$(field errors "$OUTPUT")" 0
-	# a policy that measures may have kept away from it until now
-	if (($(on_leg1) > 0)); then
-		oldest=$(get legs/1/oldest_us)
-		check "$what: the leg is stalled" wait_until 3 stalled 1
-		check_num "$what: oldest_us grows" "$(get legs/1/oldest_us) > $oldest"
-		before=$(on_leg1)
-		start=$SECONDS
-		check "$what: later reads end" reads_end --threads 4 --count 40
-		# Each of the 4 threads may meet a moment in which the other seems stalled, too.
-		check_num "$what: they avoid the leg" \
-			"$(on_leg1) - $before <= $SECONDS - $start + 10"
-	fi
+	put legs/0/weight 100
+	check_num "$what: some were caught" "$(on_leg1) > 0"
+	oldest=$(get legs/1/oldest_us)
+	check "$what: the leg is stalled" wait_until 3 stalled 1
+	check_num "$what: oldest_us grows" "$(get legs/1/oldest_us) > $oldest"
+	before=$(on_leg1)
+	start=$SECONDS
+	check "$what: later reads end" reads_end --threads 4 --count 40
+	# Each of the 4 threads may meet a moment in which the other seems stalled, too.
+	check_num "$what: they avoid the leg" \
+		"$(on_leg1) - $before <= $SECONDS - $start + 10"
 	lag 1 stuck 0
 	check_accounting "$what"
 	check "$what: the leg is back" wait_until 5 stalled 0
@@ -98,8 +98,8 @@ lag 1 stuck 1
 load write "$DEV" --threads 1 --count 1 >"$TMP/write" &
 writer=$!
 check "a write is on the stuck leg" wait_until 10 lag_holds 1 1
-check "it waits for that leg" kill -0 $writer
 check "reads do not wait for the write" reads_end --threads 4 --count 20
+check "the write waits for that leg" kill -0 $writer
 lag 1 stuck 0
 wait $writer
 check_match "the write ends without an error" "$(<"$TMP/write")" 'writes=1 errors=0'
