@@ -267,6 +267,10 @@ fill_legs()
 	load fill "$DEV" >/dev/null
 }
 
+# From now on `load' knows what it has written, with each write of a block another version: data
+# that is old is wrong. fill_legs, or filling any device, begins anew.
+count_versions() { export LOAD_STATE=$TMP/versions; }
+
 # Both or all legs must hold the same data where the volume is.
 legs_equal()
 {

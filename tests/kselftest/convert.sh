@@ -12,6 +12,7 @@
 need_hedge
 need_module dm-mirror
 need_program hedgectl
+count_versions
 
 target() { dmsetup table "$NAME" | cut -d' ' -f3; }
 in_sync() { dmsetup status "$NAME" | awk '{ split($(4 + $4 + 1), n, "/"); exit n[1] != n[2] }'; }
@@ -28,15 +29,18 @@ for log in "disk 2 $LOGDEV 1024" "core 1 1024"; do
 	check "a mirror, ${log%% *} log" dmsetup create "$NAME" --table "0 $size mirror $log $legs"
 	check "it gets in sync" wait_until 60 in_sync
 	load fill "$DEV" >/dev/null
-	load write "$DEV" --threads 2 --count "$(scaled 500)" >"$TMP/out" &
+	load mixed "$DEV" --threads 2 --verify >"$TMP/out" 2>&1 &
 	writer=$!
 	for to in hedge mirror hedge; do
 		check "to $to" hedgectl convert "$NAME"
 		check_eq "it is one" "$(target)" $to
 	done
-	check "the writer ends" wait $writer
-	check_eq "the writer ends: without errors" "$(field errors "$(<"$TMP/out")")" 0
-	check "what is read is right" load read "$DEV" --threads 2 --count "$(scaled 200)" --verify
+	check "reads and writes went on" kill $writer
+	ended=0
+	wait $writer || ended=$?
+	check_eq "what was read was right" $ended 0
+	check_eq "without errors" "$(field errors "$(<"$TMP/out")")" 0
+	check "what is read is right" load check "$DEV"
 	check "all is in sync" wait_until 60 in_sync
 	dmsetup suspend "$NAME"
 	check "the legs are equal" legs_equal
@@ -116,11 +120,11 @@ check_eq "the writer ends without errors" "$(field errors "$(<"$TMP/out")")" 0
 for d in /dev/ram0 /dev/ram1 "$LOGDEV"; do
 	check_fails "$d: the label is gone" labelled "$d"
 done
-check "what is read is right" load read "$DEV" --threads 2 --count "$(scaled 200)" --verify
+check "what is read is right" load check "$DEV"
 check "it becomes a hedge again, without labels" hedgectl convert "$NAME"
 check_eq "it is one" "$(target)" hedge
 check_fails "without labels" grep -w label <<<"$(dmsetup table "$NAME")"
-check "what is read is right" load read "$DEV" --threads 2 --count "$(scaled 200)" --verify
+check "what is read is right" load check "$DEV"
 check "all is in sync" wait_until 60 in_sync
 dmsetup suspend "$NAME"
 check "the legs are equal" legs_equal
@@ -161,7 +165,7 @@ check "it becomes a hedge" hedgectl convert "$NAME"
 check_match "all is copied from its first leg" "$OUTPUT" "hedge disk 3 [^ ]+ 1024 sync "
 check_match "and that is said" "$OUTPUT" "had no handle_errors"
 check "it gets in sync" wait_until 60 in_sync
-check "what is read is right" load read "$DEV" --threads 2 --count "$(scaled 200)" --verify
+check "what is read is right" load check "$DEV"
 dmsetup suspend "$NAME"
 check "the legs are equal" legs_equal
 check "the block that differed is that of the first leg" \

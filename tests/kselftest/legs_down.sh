@@ -10,6 +10,7 @@
 need_hedge
 need_module dm-flakey
 need_program fio
+count_versions
 
 in_sync()
 {
@@ -20,7 +21,7 @@ in_sync()
 is_out() { [[ $(health) =~ ^.{$1}[DFS] ]]; }
 is_back() { [ "$(get "legs/$1/state")" = in_sync ]; }
 
-reads_right() { load read "$DEV" --threads 4 --count "$(scaled 100)" --verify; }
+reads_right() { load check "$DEV" && load read "$DEV" --threads 4 --count "$(scaled 100)" --verify; }
 flush() { dd if=/dev/null of="$DEV" conv=fsync,notrunc status=none; }
 
 begin()
@@ -49,7 +50,7 @@ comes_back()
 }
 
 # What is on the legs, whatever the target makes of it.
-equal() { cmp -n $((LENGTH * 512)) "${RAW[@]}"; }
+equal() { blockdev --flushbufs "${RAW[@]}" && cmp -n $((LENGTH * 512)) "${RAW[@]}"; }
 
 make()
 {
@@ -108,6 +109,9 @@ end "both fail" errors
 	check_match "both fail: one is left" "$(get legs/0/state) $(get legs/1/state)" in_sync
 check "both fail: what is read is right" reads_right
 hedge_remove
+# One may have been out.
+load fill /dev/ram0 >/dev/null
+load fill /dev/ram1 >/dev/null
 
 # Both for a moment, under writes of which each has other data: what was acknowledged is there,
 # what was not is the old or the new, and the same on both legs.
@@ -176,13 +180,28 @@ fi
 
 load fill /dev/ram0 >/dev/null
 load fill /dev/ram1 >/dev/null
-dmsetup create flaky --table "0 $(blockdev --getsz "${LEGS[1]}") flakey ${LEGS[1]} 0 1 1"
+dmsetup create flaky --table "0 $(blockdev --getsz "${LEGS[1]}") flakey ${LEGS[1]} 0 $((3 * SCALE)) 1"
 LEGS=("${LEGS[0]}" /dev/mapper/flaky)
 hedge_create
-check "a flaky leg: fio verifies what it wrote" \
-	fio --minimal --name=flaky --filename="$DEV" --direct=1 --ioengine=libaio --iodepth=8 \
-		--rw=randrw --bs=4k --size=4m --loops="$(scaled 2)" --verify=crc32c \
-		--verify_fatal=1 --verify_backlog=64
+fio --minimal --name=flaky --filename="$DEV" --direct=1 --ioengine=libaio --iodepth=8 \
+	--rw=randrw --bs=4k --size=4m --time_based --runtime=$((20 * SCALE)) --verify=crc32c \
+	--verify_fatal=1 --verify_backlog=64 >"$TMP/fio" 2>&1 &
+fio=$!
+outs=0 was_in=''
+while kill -0 $fio 2>/dev/null; do
+	if [ "$TARGET" = hedge ] && is_out 1; then
+		outs=$((outs + ${was_in:-0})) was_in=''
+		message reinstate 1
+	elif [ "$TARGET" = hedge ] && is_back 1; then
+		was_in=1
+	fi
+	sleep 0.1
+done
+status=0
+wait $fio || status=$?
+check_eq "a flaky leg: fio verifies what it wrote" $status 0
+[ $status = 0 ] || sed 's/^/# /' "$TMP/fio"
+[ "$TARGET" != hedge ] || check_num "a flaky leg: it went out and came back" "$outs >= 2"
 load fill "$DEV" >/dev/null
 check "a flaky leg: what is read is right" reads_right
 hedge_remove

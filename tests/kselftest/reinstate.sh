@@ -33,6 +33,7 @@ lag_leg 0
 lag_leg 1
 lag_leg 2
 hedge_create
+count_versions
 fill_legs
 
 check_fails "a leg that is not out cannot come back" dmsetup message "$NAME" 0 reinstate 1
@@ -48,7 +49,9 @@ check_match "the status says so" "$(health)" '^AUA'
 check_fails "it cannot go twice" dmsetup message "$NAME" 0 fail 1
 check "reads and writes go on" load write "$DEV" --threads 2 --count "$(scaled 100)"
 check_num "it lacks what was written" "$(get legs/1/missed) > 0"
+check_fails "it holds what is old" load check "${LEGS[1]}"
 before=$(get legs/1/reads)
+check "what is read is right" load check "$DEV"
 check "what is read is right" load read "$DEV" --threads 2 --count "$(scaled 100)" --verify
 check_eq "it is not read" "$(get legs/1/reads)" "$before"
 check_num "the other two are" "$(get legs/0/reads) > 0 && $(get legs/2/reads) > 0"
@@ -56,18 +59,23 @@ check "the default leg goes too" dmsetup message "$NAME" 0 fail 0
 check "it goes" wait_until 10 state 0 failed
 check_fails "the last one cannot" dmsetup message "$NAME" 0 fail 2
 check "writes go on" load write "$DEV" --threads 2 --count "$(scaled 100)"
-check "what is read is right" load read "$DEV" --threads 2 --count "$(scaled 100)" --verify
+check "what is read is right" load check "$DEV"
+check_fails "leg 0 holds what is old" load check "${LEGS[0]}"
 check "after a reload they are still out" hedge_reload
 check_eq "after a reload they are still out" "$(get legs/0/state) $(get legs/1/state)" "failed failed"
-load write "$DEV" --threads 2 --count "$(scaled 400)" >"$TMP/out" &
+check "what is read is right" load check "$DEV"
+load mixed "$DEV" --threads 3 --verify >"$TMP/out" 2>&1 &
 writer=$!
 check "leg 0 comes back under writes" back 0
 check "leg 1 comes back under writes" back 1
-check "the writer ends" wait $writer
-check_eq "the writer ends: without errors" "$(field errors "$(<"$TMP/out")")" 0
+check "writes went on" kill $writer
+done=0
+wait $writer || done=$?
+check_eq "what was read meanwhile was right" $done 0
+check_eq "without errors" "$(field errors "$(<"$TMP/out")")" 0
 check_match "all are alive" "$(health)" '^AAA'
 check "the legs are equal" all_equal
-check "what is read is right" load read "$DEV" --threads 2 --count "$(scaled 200)" --verify
+check "what is read is right" load check "$DEV"
 
 lag 1 writes 1
 lag 1 error 1
@@ -78,6 +86,7 @@ check "coming back with the error takes it out again" wait_until 30 eval '[[ $(h
 lag 1 error 0
 check "without the error it comes back" back 1
 check "the legs are equal" all_equal
+check "what is read is right" load check "$DEV"
 
 # A write that fails everywhere leaves its regions to be made equal.
 for i in 0 1 2; do lag $i writes 1; lag $i error 1; done
@@ -86,6 +95,7 @@ for i in 0 1 2; do lag $i error 0; done
 check "after writes that failed everywhere the legs are resynced" \
 	wait_until 60 eval 'state 0 in_sync && state 1 in_sync && state 2 in_sync'
 check "the legs are equal" all_equal
+check "what is read is right" load check "$DEV"
 hedge_remove
 
 # Reads of leg 0 fail, writes to it do not.

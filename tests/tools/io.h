@@ -117,25 +117,60 @@ static inline void *buffer(size_t bytes)
 	return p;
 }
 
-static inline void stamp(void *data, uint64_t sector, size_t bytes)
+/*
+ * A version (below 2^32) in a word, with its hash, as not even a word need be written at
+ * one instant; and the reverse, -1 if it is torn. Version 0 leaves a stamp as it is.
+ */
+static inline uint64_t encode_version(uint64_t version)
 {
-	uint64_t *word = data;
+	return version ? version | mix(version) << 32 : 0;
+}
+
+static inline int64_t decode_version(uint64_t word)
+{
+	uint64_t version = word & UINT32_MAX;
+
+	return encode_version(version) == word ? (int64_t)version : -1;
+}
+
+static inline void stamp_version(void *data, uint64_t sector, size_t bytes, uint64_t version)
+{
+	uint64_t *word = data, code = encode_version(version);
 
 	for (size_t i = 0; i < bytes / SECTOR; i++)
 		for (size_t j = 0; j < WORDS; j++)
-			*word++ = mix(sector + i) + j;
+			*word++ = (mix(sector + i) + j) ^ code;
 }
 
-/* The first sector of the read that does not carry its stamp, or -1. */
-static inline int64_t stamp_wrong(const void *data, uint64_t sector, size_t bytes)
+static inline void stamp(void *data, uint64_t sector, size_t bytes)
+{
+	stamp_version(data, sector, bytes, 0);
+}
+
+/*
+ * The first sector of the read that does not carry its stamp, of a version from @low to @high,
+ * or -1. If they differ a write is in flight, or has failed, and words may be torn.
+ */
+static inline int64_t stamp_outside(const void *data, uint64_t sector, size_t bytes,
+				    uint64_t low, uint64_t high)
 {
 	const uint64_t *word = data;
 
-	for (size_t i = 0; i < bytes / SECTOR; i++)
-		for (size_t j = 0; j < WORDS; j++)
-			if (*word++ != mix(sector + i) + j)
+	for (size_t i = 0; i < bytes / SECTOR; i++) {
+		for (size_t j = 0; j < WORDS; j++) {
+			int64_t version = decode_version(*word++ ^ (mix(sector + i) + j));
+
+			if (version < 0 ? low == high :
+			    (uint64_t)version < low || (uint64_t)version > high)
 				return (int64_t)(sector + i);
+		}
+	}
 	return -1;
+}
+
+static inline int64_t stamp_wrong(const void *data, uint64_t sector, size_t bytes)
+{
+	return stamp_outside(data, sector, bytes, 0, 0);
 }
 
 static inline void fill_device(int fd)

@@ -2,8 +2,8 @@
 /*
  * linear - does a read that begins after a write was acknowledged see it?
  *
- *   linear DEV [--sectors N] [--writers N] [--readers N] [--seconds S]
- *          [--ops N] [--read-from DEV]
+ *   linear DEV [--first SECTOR] [--sectors N] [--writers N] [--readers N]
+ *          [--seconds S] [--ops N] [--read-from DEV]
  *
  * Few sectors, many overlapping requests.  Each sector has one writer, whose
  * values only grow, so the newest value acknowledged before a read was sent is
@@ -33,7 +33,7 @@
 
 static _Atomic uint64_t sent[MAX_SECTORS], acknowledged[MAX_SECTORS];
 static unsigned int sectors = 32, writers = 2, readers = 6;
-static uint64_t seconds = 5, ops = UINT64_MAX, deadline;
+static uint64_t first_sector, seconds = 5, ops = UINT64_MAX, deadline;
 static int write_fd, read_fd;
 static atomic_bool stop;
 static _Atomic uint64_t reads, writes, stale, invented, errors, overlapped;
@@ -55,26 +55,18 @@ static unsigned int pick(uint64_t *random, unsigned int first, unsigned int room
 	return first + (unsigned int)(next_random(random) % (room - *count + 1));
 }
 
-/* What a word holds for a value (below 2^32), and the reverse: 0 if torn. */
-static uint64_t encode(uint64_t value)
+static off_t byte_of(unsigned int sector)
 {
-	return value | mix(value) << 32;
-}
-
-static uint64_t decode(uint64_t word)
-{
-	uint64_t value = word & UINT32_MAX;
-
-	return encode(value) == word ? value : 0;
+	return (off_t)(first_sector + sector) * SECTOR;
 }
 
 static bool write_run(uint64_t *data, unsigned int at, unsigned int n, uint64_t value)
 {
 	for (unsigned int i = 0; i < n * WORDS; i++)
-		data[i] = encode(value);
+		data[i] = encode_version(value);
 	for (unsigned int i = 0; i < n; i++)
 		sent[at + i] = value;
-	if (pwrite(write_fd, data, n * SECTOR, (off_t)at * SECTOR) != (ssize_t)n * SECTOR) {
+	if (pwrite(write_fd, data, n * SECTOR, byte_of(at)) != (ssize_t)n * SECTOR) {
 		errors++;
 		return false;
 	}
@@ -106,7 +98,8 @@ static void check_sector(const uint64_t *word, unsigned int sector, uint64_t low
 	uint64_t high = sent[sector];
 
 	for (unsigned int i = 0; i < WORDS; i++) {
-		uint64_t value = decode(word[i]);
+		int64_t decoded = decode_version(word[i]);
+		uint64_t value = decoded < 0 ? 0 : (uint64_t)decoded;
 
 		if (!value && high != low)
 			continue;	/* torn by a write in flight */
@@ -133,8 +126,7 @@ static void *reader(void *arg)
 
 		for (unsigned int i = 0; i < n; i++)
 			low[i] = acknowledged[at + i];
-		if (pread(read_fd, data, n * SECTOR, (off_t)at * SECTOR) !=
-		    (ssize_t)n * SECTOR) {
+		if (pread(read_fd, data, n * SECTOR, byte_of(at)) != (ssize_t)n * SECTOR) {
 			errors++;
 			break;
 		}
@@ -153,6 +145,8 @@ static void parse(int argc, char **argv)
 
 		if (!strcmp(argv[i], "--sectors"))
 			sectors = (unsigned int)number(value);
+		else if (!strcmp(argv[i], "--first"))
+			first_sector = number(value);
 		else if (!strcmp(argv[i], "--writers"))
 			writers = (unsigned int)number(value);
 		else if (!strcmp(argv[i], "--readers"))

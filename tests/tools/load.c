@@ -11,6 +11,12 @@
  * for each thread, and without it and --seconds the load goes on until SIGTERM.
  * With --together no thread begins a request before all have ended theirs; it
  * goes with --count.  Writes carry the stamps too, so --verify may be given with all three.
+ *
+ * A stamp that is written once more hides a write that was lost.  So with LOAD_STATE=FILE in the
+ * environment each write of a block (of 4 KiB) carries a version, and FILE knows the newest
+ * that was sent and the newest that was acknowledged: what is read must be in between, now
+ * and in whatever runs later with that file.  A block is written by one thread only; there may
+ * be one program that writes, and others that read meanwhile.  fill begins with version 0.
  * Prints "reads=N writes=N errors=N errno=E wrong=N max_us=N"; errors are counted and
  * not fatal: the tests decide what they expect.  Exit status 0, 1 if data was
  * wrong, 2 if it could not run.
@@ -20,6 +26,9 @@
 #include <pthread.h>
 #include <signal.h>
 #include <stdatomic.h>
+#include <sys/mman.h>
+
+#define BLOCK 4096
 
 struct options {
 	const char *device;
@@ -30,6 +39,12 @@ struct options {
 };
 
 static struct options opt = { .threads = 4, .bs = 4096, .seed = 1 };
+/* Of each block. */
+struct versions {
+	_Atomic uint64_t sent, acknowledged;
+};
+
+static struct versions *versions;	/* NULL without LOAD_STATE */
 static int fd;
 static uint64_t blocks, deadline;
 static pthread_barrier_t barrier;
@@ -43,6 +58,12 @@ static void on_signal(int number)
 	stop = true;
 }
 
+static void note_wrong(int64_t sector)
+{
+	if (sector >= 0 && wrong++ == 0)
+		fprintf(stderr, "sector %lld is wrong\n", (long long)sector);
+}
+
 static void note_time(uint64_t ns)
 {
 	uint64_t old = max_ns;
@@ -51,19 +72,63 @@ static void note_time(uint64_t ns)
 		;
 }
 
-static void one_request(char *data, uint64_t *random)
+static void map_versions(bool forget)
 {
-	uint64_t at = next_random(random) % blocks * opt.bs;
+	const char *path = getenv("LOAD_STATE");
+	size_t bytes = (device_bytes(fd) + BLOCK - 1) / BLOCK * sizeof(*versions);
+	int state;
+
+	if (!path || !*path)
+		return;
+	state = open(path, O_RDWR | O_CREAT | O_CLOEXEC | (forget ? O_TRUNC : 0), 0600);
+	if (state < 0 || ftruncate(state, (off_t)bytes))
+		die("%s", path);
+	versions = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, state, 0);
+	if (versions == MAP_FAILED)
+		die("%s", path);
+	close(state);
+}
+
+static uint64_t acknowledged(uint64_t at)
+{
+	return versions ? versions[at / BLOCK].acknowledged : 0;
+}
+
+static uint64_t sent(uint64_t at)
+{
+	return versions ? versions[at / BLOCK].sent : 0;
+}
+
+static ssize_t write_block(char *data, uint64_t at)
+{
+	struct versions *v = versions ? &versions[at / BLOCK] : NULL;
+	uint64_t version = v ? v->sent + 1 : 0;
+	ssize_t n;
+
+	stamp_version(data, at / SECTOR, opt.bs, version);
+	if (v)
+		v->sent = version;
+	n = pwrite(fd, data, opt.bs, (off_t)at);
+	if (v && n == (ssize_t)opt.bs)
+		v->acknowledged = version;
+	return n;
+}
+
+static void one_request(unsigned int me, char *data, uint64_t *random)
+{
+	uint64_t block = next_random(random) % blocks, at, low;
 	bool write = opt.writes && (!opt.reads || next_random(random) % 4 == 0);
 	uint64_t begin = now_ns();
 	ssize_t n;
 
-	if (write) {
-		stamp(data, at / SECTOR, opt.bs);
-		n = pwrite(fd, data, opt.bs, (off_t)at);
-	} else {
+	if (write && versions)	/* one that is this thread's */
+		block = block / opt.threads * opt.threads + me;
+	at = block % blocks * opt.bs;
+	low = acknowledged(at);
+	if (write)
+		n = write_block(data, at);
+	else
 		n = pread(fd, data, opt.bs, (off_t)at);
-	}
 	note_time(now_ns() - begin);
 	if (write)
 		writes++;
@@ -75,10 +140,7 @@ static void one_request(char *data, uint64_t *random)
 		atomic_compare_exchange_strong(&first_error, &none, n < 0 ? errno : EIO);
 		errors++;
 	} else if (!write && opt.verify) {
-		int64_t bad = stamp_wrong(data, at / SECTOR, opt.bs);
-
-		if (bad >= 0 && wrong++ == 0)
-			fprintf(stderr, "sector %lld is wrong\n", (long long)bad);
+		note_wrong(stamp_outside(data, at / SECTOR, opt.bs, low, sent(at)));
 	}
 }
 
@@ -90,7 +152,7 @@ static void *worker(void *arg)
 	for (uint64_t i = 0; !stop && (!opt.count || i < opt.count); i++) {
 		if (opt.together)
 			pthread_barrier_wait(&barrier);
-		one_request(data, &random);
+		one_request((unsigned int)(uintptr_t)arg, data, &random);
 		if (deadline && now_ns() > deadline)
 			break;
 	}
@@ -105,8 +167,10 @@ static void run(void)
 	if (!thread)
 		die("threads");
 	blocks = device_bytes(fd) / opt.bs;
+	if (versions)	/* the same of them for each thread */
+		blocks -= blocks % opt.threads;
 	if (!blocks) {
-		fprintf(stderr, "%s is smaller than one block\n", opt.device);
+		fprintf(stderr, "%s is smaller than one block for each\n", opt.device);
 		exit(2);
 	}
 	pthread_barrier_init(&barrier, NULL, opt.threads);
@@ -120,6 +184,17 @@ static void run(void)
 	free(thread);
 }
 
+static void check_chunk(const char *data, uint64_t at, size_t bytes)
+{
+	for (size_t i = 0; i < bytes; i += BLOCK) {
+		size_t n = bytes - i < BLOCK ? bytes - i : BLOCK;
+
+		note_wrong(stamp_outside(data + i, (at + i) / SECTOR, n,
+					 acknowledged(at + i), sent(at + i)));
+	}
+}
+
+/* Nobody writes meanwhile. */
 static void check(void)
 {
 	const size_t chunk = 256 << 10;
@@ -128,14 +203,10 @@ static void check(void)
 
 	for (uint64_t at = 0; at < bytes; at += chunk) {
 		size_t n = bytes - at < chunk ? bytes - at : chunk;
-		int64_t bad;
-
 		if (pread(fd, data, n, (off_t)at) != (ssize_t)n)
 			die("read at byte %llu", (unsigned long long)at);
 		reads++;
-		bad = stamp_wrong(data, at / SECTOR, n);
-		if (bad >= 0 && wrong++ == 0)
-			fprintf(stderr, "sector %lld is wrong\n", (long long)bad);
+		check_chunk(data, at, n);
 	}
 	free(data);
 }
@@ -194,6 +265,11 @@ int main(int argc, char **argv)
 		signal(SIGINT, on_signal);
 	}
 	fd = open_direct(opt.device, fill || opt.writes ? O_RDWR : O_RDONLY);
+	map_versions(fill);
+	if (versions && opt.bs != BLOCK) {
+		fprintf(stderr, "LOAD_STATE needs blocks of %d bytes\n", BLOCK);
+		return 2;
+	}
 	if (fill)
 		fill_device(fd);
 	else if (look)
