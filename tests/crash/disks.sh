@@ -21,7 +21,7 @@
 
 CACHED=${CACHED---volatile}
 POINTS=${POINTS:-40}
-SWEPT=$((POINTS > 100 ? POINTS : POINTS / 3))	# points that sweep looks at
+SWEPT=$((POINTS > 100 ? 20 * POINTS : POINTS / 3))	# points that sweep looks at
 SEED=${SEED:-1}
 TRACE_FILE=$TMP/trace
 MARKS=/sys/kernel/tracing/trace_marker
@@ -257,6 +257,7 @@ crash_points()
 		check "crash at $point of $last, $kind" "$2" "$point" $((i++))
 		dmsetup remove "$NAME" 2>/dev/null || :
 	done 9<"$TMP/points"
+	check_eq "so many crashes were looked at" $i $number
 	echo "# $number points in $((SECONDS - begin)) s"
 }
 

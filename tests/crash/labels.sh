@@ -239,6 +239,7 @@ sleep 0.5
 check "another table is loaded" hedge_reload label "$UUID" budget_pct 30
 check_eq "they are still out" "$(get legs/0/state) $(get legs/1/state) $(get legs/2/state)" \
 	"failed in_sync failed"
+say reloaded
 sleep 0.7
 message reinstate 0
 say "comes back"
@@ -295,6 +296,8 @@ while IFS=: read -r kind from to <&8; do
 	check "crash between \"$from\" and \"$to\": $kind" "judge_$kind" $point $((i++))
 	dmsetup remove "$NAME" 2>/dev/null || :
 done 8<<'END'
+whole:alone:reloaded
+whole:reloaded:comes back
 whole:comes back:is back
 whole:log fails:log returns
 whole:repair:repaired

@@ -11,6 +11,7 @@ need_hedge
 
 legs_brd 3 8
 hedge_create
+count_versions
 fill_legs
 load mixed "$DEV" --threads 2 --verify >"$TMP/load" &
 load=$!

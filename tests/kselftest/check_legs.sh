@@ -74,9 +74,16 @@ throttle=/sys/module/dm_hedge/parameters/resync_throttle
 check "the throttle can be set" eval 'echo 1 >$throttle'
 message check
 check_fails "one check at a time" message check
-check "suspend in the middle" dmsetup suspend "$NAME"
+in_the_middle() { [[ $(get check_done) != "$REGIONS/"* ]]; }
+served() { dmsetup status lag1 | cut -d" " -f4; }
+check "it is in the middle" in_the_middle
+check "suspend" dmsetup suspend "$NAME"
+before=$(served)
 check_fails "no check begins while suspended" message check
+sleep 2
+check_eq "nothing is compared while suspended" "$(served)" "$before"
 check "resume" dmsetup resume "$NAME"
+check "it is in the middle still" in_the_middle
 check "the throttle can be set" eval 'echo 100 >$throttle'
 check "the check goes on to its end" wait_until 60 through
 message fail 1

@@ -19,6 +19,7 @@ check_fails "control: stale reads are seen" \
 	linear "${LEGS[0]}" --seconds 1 --read-from "${LEGS[2]}"
 check_match "control: as stale" "$OUTPUT" 'stale=[1-9]'
 
+overlapped=0
 hedge_create
 for policy in $(presets); do
 	for depth in 0 2; do
@@ -31,7 +32,9 @@ for policy in $(presets); do
 			linear "$DEV" --seconds $((2 * SCALE)) --ops "$(scaled 2000)"
 		check_num "$policy, queue_depth $depth: reads met writes" \
 			"$(field overlapped "$OUTPUT") > 20"
+		overlapped=$((overlapped + $(field overlapped "$OUTPUT")))
 		check "$policy, queue_depth $depth: legs agree afterwards" legs_equal
 	done
 done
+check_num "thousands of reads met writes" "$overlapped > $(scaled 5000)"
 check_accounting "all policies"

@@ -17,6 +17,7 @@ for i in 0 1 2; do
 	lag_law $i bimodal 200000 4000000 50000
 done
 hedge_create
+count_versions
 fill_legs
 
 check_load()

@@ -51,6 +51,8 @@ one_case()
 		"$(on_leg1) - $before <= $SECONDS - $start + 10"
 	lag 1 stuck 0
 	check_accounting "$what"
+	check_num "$what: all but one copy of each read lost" \
+		"$(get stats/wasted) == $(get stats/copies) - $(get stats/reads)"
 	check "$what: the leg is back" wait_until 5 stalled 0
 }
 

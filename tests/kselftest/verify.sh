@@ -40,13 +40,14 @@ for setup in "2 slb" "3 coc" "8 fcfs-lpr"; do
 	lag_law 0 bimodal 100000 5000000 200000
 	LENGTH=$((15 << 11))
 	# At random: by latency a quick machine would soon leave the slow leg alone.
-	hedge_create policy "$policy" balance random timeout_us 500 budget_pct 100
+	# Large reads are copied too.
+	hedge_create policy "$policy" balance random timeout_us 500 budget_pct 100 max_copy_kb 1024
 
 	check "$n legs, $policy: fio verifies what it wrote" fio_jobs
 	check "$n legs, $policy: all hold the same" legs_equal
 	check_num "$n legs, $policy: copies beyond the first were sent" "$(get stats/extra) > 0"
 	check "$n legs, $policy: odd vectors" \
-		vectors "$DEV" --count "$(scaled 150)" --max-bs 128k --span 8m
+		vectors "$DEV" --count "$(scaled 150)" --max-bs 1m --span 14m
 	check "$n legs, $policy: all hold the same again" legs_equal
 	[ "$n" != 2 ] || check_fails "control: vectors see a wrong bit" \
 		vectors "$DEV" --count "$(scaled 150)" --max-bs 128k --span 2m --corrupt

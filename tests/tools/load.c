@@ -16,7 +16,8 @@
  * environment each write of a block (of 4 KiB) carries a version, and FILE knows the newest
  * that was sent and the newest that was acknowledged: what is read must be in between, now
  * and in whatever runs later with that file.  A block is written by one thread only; there may
- * be one program that writes, and others that read meanwhile.  fill begins with version 0.
+ * be one program that writes, and others that read meanwhile.  fill begins with version 0, and
+ * so does a file that is not there.
  * Prints "reads=N writes=N errors=N errno=E wrong=N max_us=N"; errors are counted and
  * not fatal: the tests decide what they expect.  Exit status 0, 1 if data was
  * wrong, 2 if it could not run.
@@ -29,6 +30,7 @@
 #include <sys/mman.h>
 
 #define BLOCK 4096
+#define MOST (1 << 20)		/* bytes of a request with versions */
 
 struct options {
 	const char *device;
@@ -99,24 +101,53 @@ static uint64_t sent(uint64_t at)
 	return versions ? versions[at / BLOCK].sent : 0;
 }
 
-static ssize_t write_block(char *data, uint64_t at)
+static ssize_t write_versions(char *data, uint64_t at)
 {
-	struct versions *v = versions ? &versions[at / BLOCK] : NULL;
-	uint64_t version = v ? v->sent + 1 : 0;
 	ssize_t n;
 
-	stamp_version(data, at / SECTOR, opt.bs, version);
-	if (v)
-		v->sent = version;
+	for (size_t i = 0; i < opt.bs; i += BLOCK) {
+		uint64_t version = ++versions[(at + i) / BLOCK].sent;
+
+		stamp_version(data + i, (at + i) / SECTOR, BLOCK, version);
+	}
 	n = pwrite(fd, data, opt.bs, (off_t)at);
-	if (v && n == (ssize_t)opt.bs)
-		v->acknowledged = version;
+	if (n != (ssize_t)opt.bs)
+		return n;
+	for (size_t i = 0; i < opt.bs; i += BLOCK) {
+		struct versions *v = &versions[(at + i) / BLOCK];
+
+		v->acknowledged = v->sent;
+	}
 	return n;
+}
+
+static ssize_t write_stamps(char *data, uint64_t at)
+{
+	if (versions)
+		return write_versions(data, at);
+	stamp(data, at / SECTOR, opt.bs);
+	return pwrite(fd, data, opt.bs, (off_t)at);
+}
+
+/* What may not be older when it is read. */
+static void note_acknowledged(uint64_t at, uint64_t *low)
+{
+	for (size_t i = 0; versions && i < opt.bs / BLOCK; i++)
+		low[i] = acknowledged(at + i * BLOCK);
+}
+
+static void verify(const char *data, uint64_t at, const uint64_t *low)
+{
+	if (!versions)
+		note_wrong(stamp_wrong(data, at / SECTOR, opt.bs));
+	for (size_t i = 0; versions && i < opt.bs / BLOCK; i++)
+		note_wrong(stamp_outside(data + i * BLOCK, at / SECTOR + i * (BLOCK / SECTOR),
+					 BLOCK, low[i], sent(at + i * BLOCK)));
 }
 
 static void one_request(unsigned int me, char *data, uint64_t *random)
 {
-	uint64_t block = next_random(random) % blocks, at, low;
+	uint64_t block = next_random(random) % blocks, at, low[MOST / BLOCK];
 	bool write = opt.writes && (!opt.reads || next_random(random) % 4 == 0);
 	uint64_t begin = now_ns();
 	ssize_t n;
@@ -124,9 +155,9 @@ static void one_request(unsigned int me, char *data, uint64_t *random)
 	if (write && versions)	/* one that is this thread's */
 		block = block / opt.threads * opt.threads + me;
 	at = block % blocks * opt.bs;
-	low = acknowledged(at);
+	note_acknowledged(at, low);
 	if (write)
-		n = write_block(data, at);
+		n = write_stamps(data, at);
 	else
 		n = pread(fd, data, opt.bs, (off_t)at);
 	note_time(now_ns() - begin);
@@ -140,7 +171,7 @@ static void one_request(unsigned int me, char *data, uint64_t *random)
 		atomic_compare_exchange_strong(&first_error, &none, n < 0 ? errno : EIO);
 		errors++;
 	} else if (!write && opt.verify) {
-		note_wrong(stamp_outside(data, at / SECTOR, opt.bs, low, sent(at)));
+		verify(data, at, low);
 	}
 }
 
@@ -266,8 +297,8 @@ int main(int argc, char **argv)
 	}
 	fd = open_direct(opt.device, fill || opt.writes ? O_RDWR : O_RDONLY);
 	map_versions(fill);
-	if (versions && opt.bs != BLOCK) {
-		fprintf(stderr, "LOAD_STATE needs blocks of %d bytes\n", BLOCK);
+	if (versions && (!opt.bs || opt.bs % BLOCK || opt.bs > MOST)) {
+		fprintf(stderr, "LOAD_STATE needs multiples of %d, at most %d\n", BLOCK, MOST);
 		return 2;
 	}
 	if (fill)
