@@ -32,12 +32,17 @@ in_service() { dmsetup status lag0 | cut -d' ' -f5; }
 # is_late SECONDS COMMAND...: the command takes that long on leg 0, and nothing that comes after it
 is_late()
 {
+	# Nothing is open: the target flushes nothing itself.
+	dmsetup suspend "$NAME"
+	dmsetup resume "$NAME"
+	find_sysfs
 	lag_law 0 fixed $(($1 * 1000000000))
 	shift
 	"$@" &
 	late=$!
 	check "$* is on its way" wait_until 10 eval '(($(in_service) == 1))'
 	lag_law 0 off
+	write A 5
 	before=$(served)
 }
 
@@ -64,7 +69,6 @@ comes_back()
 loses()
 {
 	write O 5
-	write A 5
 	is_late $((20 * SCALE)) "$1"
 	check "the legs are flushed meanwhile" wait_until 15 flushed
 	sleep 1
@@ -84,7 +88,6 @@ loses flush 1
 loses write_fua 2
 
 # All is well: it is cleaned when the flush has ended.
-write A 5
 is_late $((12 * SCALE)) flush
 late_ends
 check_eq "a flush that is late ends well" $ended 0

@@ -118,15 +118,17 @@ write() { block "$1" | dd of="$DEV" bs=4k seek="$2" oflag=direct conv=notrunc if
 holds() { dd if="$1" bs=4k skip="$3" count=1 iflag=direct status=none | cmp -s - <(block "$2"); }
 written() { [ -s "$TMP/written" ]; }
 
-# copy_hangs BLOCK: a read of it has failed on leg 0, and the copy's read hangs in leg 1
+# copy_hangs BLOCK [BAD]: a read of it has failed on leg 0, or BAD, and the copy's read hangs in the other
 copy_hangs()
 {
-	lag 0 error 1
-	lag_law 1 fixed $((2000000000 * SCALE))
+	local bad=${2:-0} good=$((1 - ${2:-0}))
+
+	lag $bad error 1
+	lag_law $good fixed $((2000000000 * SCALE))
 	dd if="$DEV" of=/dev/null bs=4k skip="$1" count=1 iflag=direct status=none || return 1
-	lag 1 stuck 1
-	lag_law 1 off
-	wait_until 5 eval '[ "$(dmsetup status lag1 | awk "{ print \$5 + \$6 }")" -gt 0 ]'
+	lag $good stuck 1
+	lag_law $good off
+	wait_until 5 eval '[ "$(dmsetup status lag'$good' | awk "{ print \$5 + \$6 }")" -gt 0 ]'
 }
 
 hedge_create policy rnd
@@ -159,3 +161,67 @@ lag 0 error 0
 lag 0 writes 0
 check "the leg comes back" back 0
 check "the legs are equal" all_equal
+hedge_remove
+
+# The system stops while a block that leg 1 could not read is rewritten there, and half of it is: then its region
+# is copied from leg 0, though it was clean before.
+image() { dd if="$1" of="$TMP/$2" bs=1M iflag=direct status=none; }
+crashed()
+{
+	local i
+
+	for i in 0 1; do dd if="$TMP/leg$i" of="${RAW[i]}" bs=1M oflag=direct status=none; done
+	dd if="$TMP/$1" of=/dev/ram2 bs=1M oflag=direct status=none
+	{ head -c 2048 /dev/zero | tr '\0' O; head -c 2048 /dev/urandom; } |
+		dd of="${RAW[1]}" bs=4k seek=100 oflag=direct conv=notrunc iflag=fullblock status=none
+	LOG='disk 2 /dev/ram2 1024'
+	hedge_create
+	wait_until 30 eval '[[ $(dmsetup status "$NAME") =~ \ 32/32\ 1\  ]]'
+}
+
+dmsetup remove lag2
+LOG='disk 3 /dev/ram2 1024 nosync'
+hedge_create policy rnd
+put legs/0/weight 0
+write O 100
+dmsetup suspend "$NAME"		# which cleans all
+image /dev/ram2 clean
+dmsetup resume "$NAME"
+find_sysfs
+put legs/0/weight 0
+check "a block that leg 1 cannot read is copied to it" copy_hangs 100 1
+for i in 0 1; do image "${RAW[i]}" leg$i; done
+image /dev/ram2 dirty
+lag 1 error 0
+lag 0 stuck 0
+check "the block is rewritten" wait_until 20 eval '[ "$(get stats/repaired)" -gt 0 ]'
+hedge_remove
+check "control: a clean region is taken as it is" crashed clean
+check_fails "control: with half a block on leg 1" holds "${RAW[1]}" O 100
+hedge_remove
+check "after a crash in the middle the legs get in sync" crashed dirty
+check "the block is whole on leg 1" holds "${RAW[1]}" O 100
+check "the legs are equal" all_equal
+hedge_remove
+
+# Both legs lack regions that the third has, and come back together.
+remove_all
+legs_brd 3 16
+for i in 0 1 2; do lag_leg $i; done
+LOG='core 2 128 nosync'
+hedge_create
+fill_legs
+message fail 0
+check "leg 0 goes" wait_until 10 state 0 failed
+load write "$DEV" --threads 2 --count "$(scaled 100)" >/dev/null
+message fail 1
+check "leg 1 goes" wait_until 10 state 1 failed
+load write "$DEV" --threads 2 --count "$(scaled 100)" >/dev/null
+lag_law 2 fixed $((2000000 * SCALE))
+for i in 0 1; do message reinstate $i; done
+check "both are copied to" wait_until 10 eval 'state 0 resync && state 1 resync'
+check "what is read is right meanwhile" load read "$DEV" --threads 2 --count "$(scaled 100)" --verify
+lag_law 2 off
+check "both are in sync" wait_until 60 eval 'state 0 in_sync && state 1 in_sync'
+check "the legs are equal" all_equal
+check "what is read is right" load check "$DEV"
