@@ -108,3 +108,21 @@ check "the legs are equal" equal
 hedge_create
 check_eq "and the log knows" "$(in_sync)" $REGIONS
 hedge_remove
+
+# It takes no more of the time than it may, and hedgectl shows how far it is.
+throttle=/sys/module/dm_hedge/parameters/resync_throttle
+if [ "$TARGET" = hedge ]; then
+	need_program hedgectl
+	differ
+	slow 10000000
+	check "the throttle can be set" eval 'echo 1 >$throttle'
+	LOG='core 2 128 sync'
+	hedge_create
+	sleep 6
+	check_num "one hundredth of the time is not enough" "$(in_sync) < $REGIONS"
+	check "hedgectl shows it" hedgectl show "$NAME"
+	check_match "with a bar" "$OUTPUT" '\[[#=>. -]+\].*[0-9]+ ?%|[0-9]+ ?%.*\[[#=>. -]+\]'
+	check "the throttle can be set" eval 'echo 100 >$throttle'
+	check "then it ends" wait_until 30 at_least $REGIONS
+	check "the legs are equal" equal
+fi
