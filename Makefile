@@ -136,6 +136,7 @@ check-sim: built
 	tests/compare/compare --json build/compare.json
 
 check-debug: built
+	tests/vm/selftest debug
 	tests/kselftest/run.sh --rig debug
 
 check-crash: built

@@ -154,4 +154,10 @@ dmsetup resume "$NAME"
 check "reads after an interrupted suspend" load read "$DEV" --threads 2 --count 50 --verify
 put timeout_us 500
 check "hedges too" load read "$DEV" --threads 2 --count 50 --verify
+gone() { [ "$(get legs/2/state)" = failed ]; }
+in_sync() { [ "$(get legs/2/state)" = in_sync ]; }
+check "a leg is told to go" message fail 2
+check "and goes" wait_until 10 gone
+check "it is told to come back" message reinstate 2
+check "and is copied" wait_until 60 in_sync
 check_accounting "after it all"

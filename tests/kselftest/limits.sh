@@ -199,3 +199,24 @@ for i in 0 1; do lag $i writes 1; lag $i error notsupp; done
 check_fails "both refuse a write: it is an error" write 4096 10 20
 for i in 0 1; do lag $i error 0; done
 come_back "both refuse a write"
+hedge_remove
+remove_all
+
+# --- what is offered, and what is not ---------------------------------------------------------------
+
+LEGS=() LENGTH=''
+for i in 0 1; do null_leg size=$MIB memory_backed=1 cache_size=2; done
+hedge_create
+for i in 0 1; do
+	check_eq "control: leg $i has a cache and FUA" \
+		"$(cat "/sys/block/${LEGS[i]#/dev/}/queue/write_cache" "/sys/block/${LEGS[i]#/dev/}/queue/fua" | tr '\n' ' ')" \
+		"write back 1 "
+done
+check_eq "legs with a cache: it is flushed" "$(queue write_cache)" "write back"
+check_eq "legs with FUA: it is passed on" "$(queue fua)" 1
+check_eq "no DAX" "$(queue dax)" 0
+check_eq "no integrity data" "$(cat "${SYS%/*}/integrity/format" 2>/dev/null || echo none)" none
+check_fails "no zones" grep -v none "${SYS%/*}/queue/zoned"
+check_fails "no inline encryption" test -e "${SYS%/*}/queue/crypto"
+check "a write with FUA" dd if=/dev/zero of="$DEV" bs=4k count=4 oflag=direct,dsync conv=notrunc status=none
+never_silent "after a write with FUA"
