@@ -21,7 +21,7 @@
 
 CACHED=${CACHED---volatile}
 POINTS=${POINTS:-40}
-SWEPT=$((POINTS > 100 ? 20 * POINTS : POINTS / 3))	# points that sweep looks at
+SWEPT=$((POINTS > 100 ? POINTS : POINTS / 3))	# points that sweep looks at
 SEED=${SEED:-1}
 TRACE_FILE=$TMP/trace
 MARKS=/sys/kernel/tracing/trace_marker
