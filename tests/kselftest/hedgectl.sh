@@ -318,3 +318,56 @@ json "two targets: set both" '[.[] | select(.attribute == "rescue_us") | .target
 	hedgectl set vol rescue_us=50ms --json
 json "two targets: hist" '[.[] | [.target, .leg]]' '[[0,0],[0,1],[1,0],[1,1]]' hedgectl hist vol --json
 remove
+
+# As groups of servers: each target by what was measured there, also where there is nothing yet.
+need_module dm-lag
+LEGS=($r0 $r1 $r4 $r5)
+for i in 0 1 2 3; do lag_leg $i; done
+dmsetup create vol <<END
+0 2048 hedge core 2 1024 nosync 2 ${LEGS[0]} 0 ${LEGS[1]} 0 2 policy rnd
+2048 2048 hedge core 2 1024 nosync 2 ${LEGS[2]} 0 ${LEGS[3]} 0 2 policy rnd
+END
+run 0 "a group policy of nothing measured" hedgectl set vol policy=fcfs-gr
+says "a group policy of nothing measured" "too few copies"
+json "a group policy of nothing measured" '[.[].policy]' '["fcfs-lpr","fcfs-lpr"]' hedgectl list --json
+hedgectl set vol policy=rnd >/dev/null
+for i in 2 3; do lag_law $i bimodal 100000 $((30000000 * SCALE)) 100000; done
+dmsetup create part --table "0 2048 linear /dev/mapper/vol 2048"
+load read /dev/mapper/part --threads 4 --count 300 >/dev/null
+dmsetup remove part
+run 0 "a group policy" hedgectl set vol policy=edd-gr
+says "a group policy" "target 0: edd-lpr for edd-gr: too few copies were measured yet"
+says "a group policy" "target 1: edd-lpr for edd-gr: its latencies are not new-worse-than-used"
+json "a group policy" '[.[].policy]' '["edd-lpr","edd-lpr"]' hedgectl list --json
+remove
+
+# --- legs that hang --------------------------------------------------------------------
+
+hedgectl create vol --no-label --nosync --policy slb --force "${LEGS[0]}" "${LEGS[1]}" >/dev/null
+for i in 0 1; do lag $i stuck 1; done
+load read /dev/mapper/vol --threads 4 --count 1 >/dev/null 2>&1 &
+reader=$!
+check "both legs hang" wait_until 10 eval 'lag_holds 0 1 || lag_holds 1 1'
+sleep 1
+run 0 "list, legs hang" timeout $((20 * SCALE)) hedgectl list
+run 0 "show, legs hang" timeout $((20 * SCALE)) hedgectl show vol
+says "show, legs hang" "stalled|[0-9.]+ ?m?s"
+json "show, legs hang" '[.targets[0].legs[].oldest_us] | max > 500000' true hedgectl show vol --json
+run 0 "show --openmetrics, legs hang" timeout $((20 * SCALE)) hedgectl show vol --openmetrics
+run 0 "hist, legs hang" timeout $((20 * SCALE)) hedgectl hist vol
+check "reads are out still" kill -0 $reader
+for i in 0 1; do lag $i stuck 0; done
+wait $reader
+
+# --- a volume that goes while it is checked ----------------------------------------------
+
+echo 1 >/sys/module/dm_hedge/parameters/resync_throttle
+for i in 0 1; do lag_law $i fixed 50000000; done
+{ hedgectl check vol >"$TMP/out" 2>&1 && echo 0 || echo $?; } >"$TMP/status" &
+checker=$!
+check "a check is on its way" wait_until 20 eval '[[ $(cat /sys/block/dm-*/hedge0/check_done) == [1-9]* ]]'
+remove
+wait $checker
+echo 100 >/sys/module/dm_hedge/parameters/resync_throttle
+check_eq "a check of a volume that goes fails" "$(<"$TMP/status")" 1
+check_match "and says why" "$(<"$TMP/out")" 'vol: .*(gone|there is no such device)'
