@@ -10,15 +10,7 @@
 . "$(dirname "$0")/common.sh"
 . "$(dirname "$0")/labels.inc"
 
-# Legs that have a cache: what has none gets no flush.
-need_module loop
-need_hedge
-mkdir "$TMP/files"
-mount -t tmpfs tmpfs "$TMP/files"
-for i in 0 1; do
-	truncate -s 8M "$TMP/files/disk$i"
-	losetup /dev/loop$i "$TMP/files/disk$i"
-done
+cached_disks
 LEGS=(/dev/loop0 /dev/loop1)
 lag_leg 0
 hedge_create
@@ -120,5 +112,4 @@ comes_back 0
 hedge_remove
 check "all legs are equal" all_equal
 dmsetup remove lag0
-for i in 0 1; do losetup -d /dev/loop$i; done
-umount "$TMP/files"
+cached_disks_end

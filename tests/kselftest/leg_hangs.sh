@@ -10,15 +10,7 @@
 . "$(dirname "$0")/common.sh"
 . "$(dirname "$0")/labels.inc"
 
-# A leg that has a cache: what has none gets no flush.
-need_module loop
-mkdir "$TMP/files"
-mount -t tmpfs tmpfs "$TMP/files"
-for i in 0 1; do
-	truncate -s 8M "$TMP/files/disk$i"
-	losetup /dev/loop$i "$TMP/files/disk$i"
-done
-
+cached_disks
 legs_brd 5 8
 r0=/dev/ram0 r1=/dev/loop0 r2=/dev/ram1 spare=/dev/ram2 log=/dev/ram3 log2=/dev/ram4
 LEGS=("$r0" "$r1" "$r2")
@@ -345,5 +337,4 @@ stop
 check "all legs are equal" all_equal
 dmsetup remove lag1
 
-for i in 0 1; do losetup -d /dev/loop$i; done
-umount "$TMP/files"
+cached_disks_end
