@@ -43,7 +43,7 @@ disks_make()
 	modprobe -q dm-log
 	NR_LEGS=$1 LENGTH=$2 REGION=$3 SECTORS=$(($2 + ${4:-0}))
 	rmmod brd 2>/dev/null || :
-	modprobe brd rd_nr=$((3 * nr)) rd_size=$((128 * 1024)) max_part=1
+	modprobe brd rd_nr=$((3 * nr)) rd_size=$((512 * 1024)) max_part=1
 	LEGS=() OFFSETS=() TARGETS=() DISKS=()
 	for ((i = 0; i < nr; i++)); do
 		truncate -s $((SECTORS * 512)) "$TMP/base$i"

@@ -36,7 +36,7 @@ fi
 [ $# -gt 0 ] || set -- raw files resync out order labels
 : "${POINTS:=${long:+520}}" "${POINTS:=14}"
 
-options=(--mem 2048)
+options=(--mem 3072)
 [ -z "$keep" ] || options+=(--out "$keep")
 [ -z "${KLOG:-}" ] || options+=(--log "$KLOG")
 for ko in "$hedge" "$top/tests/lag/dm-lag.ko"; do

@@ -45,19 +45,21 @@ overdue()
 	one_read
 }
 
-# learn SERVERS NANOSECONDS FEW: what leg 1 is: with eight reads in flight, and with few. What
-# was measured fades by a sixteenth a second.
+# learn SERVERS NANOSECONDS THREADS:READS...: what leg 1 is, with so many reads in flight. What was
+# measured fades by a sixteenth a second, so what is to last comes last.
 learn()
 {
+	local servers=$1 ns=$2 which
+
+	shift 2
 	legs_brd 2 16
 	lag_leg 0
-	lag_leg 1 "$1"
+	lag_leg 1 "$servers"
 	hedge_create policy fcfs-lpr timeout_us off rescue_us 0 sitout_pct 0 budget_pct 100 max_hedges 1
 	check_eq "$what: hedge_depth is learnt" "$(get hedge_depth)" 0
 	to_leg 1
-	lag_law 1 fixed "$2"
-	reads 8 320
-	reads "$3" 250
+	lag_law 1 fixed "$ns"
+	for which; do reads "${which%:*}" "${which#*:}"; done
 	message tick
 	check "$what: all were read" wait_until 10 drained
 	lag 0 stuck 1
@@ -77,7 +79,7 @@ finish_legs()
 }
 
 what="one at a time"
-learn 1 10000000 1
+learn 1 10000000 8:320 1:250
 occupy 1
 overdue
 sleep 0.5
@@ -88,7 +90,7 @@ finish_legs
 
 what="many at a time"
 # So long that what the processor takes for eight of them is little.
-learn 16 $((20000000 * (SCALE + 1))) 2
+learn 16 $((20000000 * (SCALE + 1))) 2:250 8:1280
 occupy 3
 overdue
 check "$what: a hedge where three are in flight" wait_until 10 hedged 1
