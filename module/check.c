@@ -117,6 +117,7 @@ static unsigned long rewrite(struct hedge *h, unsigned long legs,
 		WRITE_ONCE(h->untold, true);
 	else if (all && !failed)
 		h->check.rewritten += differing;
+	hedge_sync_rewritten(&h->leg[source], legs & ~BIT(source));
 	return failed;
 }
 

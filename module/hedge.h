@@ -122,6 +122,8 @@ struct hedge_leg_io {
  * @missed: bit for each region in which it lacks writes (set by the region
  *          worker only, and by preresume)
  * @nr_missed: how many
+ * @rewritten: bit for each leg that was rewritten from this one while flushes were out that
+ *             may tell that this one had dropped its cache
  * @stats: per CPU
  * @stats_base: sums at the last reset, which are subtracted
  * @seen: sums of @stats at the last tick (tick only)
@@ -157,6 +159,7 @@ struct hedge_leg {
 	unsigned long health;
 	unsigned long *missed;
 	region_t nr_missed;
+	unsigned long rewritten;
 
 	struct hedge_leg_stats __percpu *stats;
 	struct hedge_leg_stats *stats_base;
@@ -569,6 +572,8 @@ struct hedge_check {
  * @losses: how often all legs may have lost what they had in their caches (region worker)
  * @flushed: all legs have been flushed since the last regions became MARKED, and none has
  *           failed in that or gone out (region worker)
+ * @whole: bit for each partial leg that lacked nothing when all legs had been flushed, and
+ *         does not since (region worker)
  * @no_zeroes: a leg has refused to write zeroes
  * @ran: whether it was ever resumed, and all targets of its table with it
  * @log_failed: the log could not be written
@@ -657,6 +662,7 @@ struct hedge {
 	int untold;
 	unsigned int losses;
 	bool flushed;
+	unsigned long whole;
 	bool no_zeroes;
 	bool log_failed;
 	bool handle_errors;
@@ -973,6 +979,7 @@ void hedge_write_release(struct hedge *h);
 void hedge_write_unhold(struct hedge *h);
 void hedge_write_flushes_mark(struct hedge *h);
 bool hedge_write_flushes_ended(struct hedge *h);
+bool hedge_write_flushes_out(struct hedge *h);
 void hedge_write_unrelease(struct hedge *h);
 
 /* region.c: which regions may be written to; the region worker. */
@@ -1008,6 +1015,8 @@ void hedge_sync_opened(struct hedge *h, region_t region);
 bool hedge_sync_missed_live(struct hedge *h, region_t region);
 void hedge_sync_diverged(struct hedge *h, region_t first, region_t nr);
 void hedge_sync_unflushed(struct hedge *h);
+void hedge_sync_rewritten(struct hedge_leg *source, unsigned long legs);
+void hedge_sync_judged(struct hedge *h);
 void hedge_sync_copied(struct hedge *h, region_t region, unsigned long legs);
 void hedge_sync_complete(struct hedge *h);
 int hedge_sync_record(struct hedge *h);

@@ -402,6 +402,7 @@ static bool finish(struct hedge *h)
 		take_out(h, failed_dests(rec));
 	} else if (rec->repair) {
 		hedge_count(h, HEDGE_REPAIRED);
+		hedge_sync_rewritten(&h->leg[rec->source], rec->dests);
 	} else if (good_legs(h, rec->region) & BIT(rec->source)) {
 		/* A leg that went out meanwhile misses what comes from now on. */
 		hedge_sync_copied(h, rec->region, rec->dests & h->live);

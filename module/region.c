@@ -546,9 +546,11 @@ static void region_work(struct work_struct *work)
 		hedge_sync_record(h);
 		if (xchg(&h->sweep_due, false)) {
 			h->lost = false;
+			hedge_sync_judged(h);
 			end_left(h);
-			sweep(h, false);
+			/* First, as both wait for flushes that are out when they begin to. */
 			hedge_sync_complete(h);
+			sweep(h, false);
 			hedge_recover_again(h);
 		}
 		open_wanted(h);

@@ -47,6 +47,7 @@ static void choose_default(struct hedge *h)
 
 static void leg_misses(struct hedge_leg *leg, region_t region)
 {
+	leg->hedge->whole &= ~BIT(leg->index);
 	if (!test_and_set_bit(region, leg->missed))
 		WRITE_ONCE(leg->nr_missed, leg->nr_missed + 1);
 }
@@ -146,6 +147,32 @@ u32 hedge_sync_targets(struct hedge *h, region_t first, region_t nr)
 	return targets ?: BIT(READ_ONCE(h->default_leg));
 }
 
+/*
+ * What was copied from a leg that has dropped its cache since may be older than what others
+ * hold: it is copied again, and who had everything and was rewritten from it goes out too.
+ */
+static void doubt_copies(struct hedge_leg *leg)
+{
+	struct hedge *h = leg->hedge;
+	unsigned long partial = h->partial, rewritten = xchg(&leg->rewritten, 0);
+	region_t region;
+	unsigned int i;
+
+	for_each_set_bit(i, &partial, h->nr_legs) {
+		for_each_set_bit(region, h->open, h->nr_regions) {
+			leg_misses(&h->leg[i], region);
+			tell_log(h, region);
+			cond_resched();
+		}
+	}
+	if (partial)
+		hedge_recover_again(h);
+	for_each_set_bit(i, &rewritten, h->nr_legs)
+		/* There is no other: who wrote that is told with a flush. */
+		if (!hedge_sync_out(&h->leg[i], HEDGE_SYNC_FAILED))
+			WRITE_ONCE(h->untold, true);
+}
+
 /**
  * hedge_sync_out - take a leg out: it lacks a write that others have
  * @leg: the leg
@@ -162,6 +189,7 @@ bool hedge_sync_out(struct hedge_leg *leg, enum hedge_health why)
 {
 	struct hedge *h = leg->hedge;
 	region_t region;
+	bool lost;
 
 	hedge_leg_health(leg, why);
 	if (!(h->live & BIT(leg->index)))
@@ -177,8 +205,9 @@ bool hedge_sync_out(struct hedge_leg *leg, enum hedge_health why)
 	choose_default(h);
 	/* It had to be while this one was in. */
 	h->flushed = false;
-	if ((test_and_clear_bit(leg->index, &h->unflushed) ||
-	     why == HEDGE_FLUSH_FAILED) && leg->index == h->recover.source)
+	lost = test_and_clear_bit(leg->index, &h->unflushed) ||
+	       why == HEDGE_FLUSH_FAILED;
+	if (lost && leg->index == h->recover.source)
 		h->recover.stale = true;
 	/* It lacks all that is not clean anyhow. What is still out may fail after it is back. */
 	leg->io->left = hedge_leg_io_late(leg);
@@ -190,9 +219,47 @@ bool hedge_sync_out(struct hedge_leg *leg, enum hedge_health why)
 	DMERR("%s: leg %u (%s) is out", dm_table_device_name(h->ti->table),
 	      leg->index, leg->dev->name);
 	hedge_leg_changed(leg);
+	if (lost)
+		doubt_copies(leg);
 	if (READ_ONCE(h->waiting))
 		hedge_wait_dispatch(h);
 	return true;
+}
+
+/**
+ * hedge_sync_rewritten - a leg that has everything was rewritten from another one
+ * @source: that one
+ * @legs: bit for each leg that was
+ *
+ * A flush that is out now may tell later that the source had dropped its cache.
+ *
+ * Context: process.
+ */
+void hedge_sync_rewritten(struct hedge_leg *source, unsigned long legs)
+{
+	unsigned int i;
+
+	if (!hedge_write_flushes_out(source->hedge))
+		return;
+	for_each_set_bit(i, &legs, HEDGE_MAX_LEGS)
+		set_bit(i, &source->rewritten);
+}
+
+/**
+ * hedge_sync_judged - forget who was rewritten if no flush is out that may tell of it
+ * @h: the target
+ *
+ * Context: the region worker.
+ */
+void hedge_sync_judged(struct hedge *h)
+{
+	unsigned int i;
+
+	/* One that has failed counts as out until its leg is: in this order. */
+	if (hedge_write_flushes_out(h) || READ_ONCE(h->unflushed))
+		return;
+	for (i = 0; i < h->nr_legs; i++)
+		WRITE_ONCE(h->leg[i].rewritten, 0);
 }
 
 /**
@@ -297,6 +364,9 @@ int hedge_sync_record(struct hedge *h)
  * hedge_sync_complete - let partial legs that miss nothing any more become full
  * @h: the target
  *
+ * As with a region that is cleaned, flushes end first that were out when they were flushed:
+ * one that fails may have dropped what was copied.
+ *
  * Context: the region worker. May sleep.
  */
 void hedge_sync_complete(struct hedge *h)
@@ -308,8 +378,17 @@ void hedge_sync_complete(struct hedge *h)
 		if (!h->leg[i].nr_missed)
 			whole |= BIT(i);
 	/* Not at once after a flush that failed, or a bad leg is copied for ever. */
-	if (!whole || h->lost || hedge_region_flush_legs(h))
+	if (!whole || h->lost || !hedge_write_flushes_ended(h))
 		return;
+	if (whole & ~h->whole) {
+		if (hedge_region_flush_legs(h))
+			return;
+		h->whole = whole & h->live;
+		hedge_write_flushes_mark(h);
+		/* Again with the next sweep. */
+		if (!hedge_write_flushes_ended(h))
+			return;
+	}
 	/* After a flush that failed another may succeed, and mean nothing. */
 	if (READ_ONCE(h->unflushed) & h->live)
 		return;
@@ -503,6 +582,7 @@ static void reinstate(struct hedge_leg *leg)
 		return;
 	}
 	WRITE_ONCE(leg->health, 0);
+	h->whole &= ~BIT(leg->index);
 	clear_bit(leg->index, &h->unflushed);
 	WRITE_ONCE(h->partial, h->partial | BIT(leg->index));
 	/* Who sees it live sees it partial, or that it was: hedge_live_and_partial(). */

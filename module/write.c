@@ -43,6 +43,7 @@
  * @flushes: bit for each of these on which it is a flush, or a flush follows it
  * @epoch: which of hedge->flushes it counts in, if it is that on any
  * @failed: bit for each leg on which it failed
+ * @lost: bit for each of these that may have dropped its cache in that
  * @refused: bit for each of these that cannot do such a thing
  * @status: one of the errors
  * @losses: hedge->losses when it was sent
@@ -58,6 +59,7 @@ struct hedge_write {
 	unsigned long flushes;
 	unsigned int epoch;
 	unsigned long failed;
+	unsigned long lost;
 	unsigned long refused;
 	blk_status_t status;
 	unsigned int losses;
@@ -264,7 +266,7 @@ void hedge_write_ended(struct hedge *h, struct bio *bio)
 	if (w->failed && !legs_out(w)) {
 		if (w->nr)
 			hedge_sync_diverged(h, w->first, w->nr);
-		if (w->failed & w->flushes)
+		if (w->lost)
 			hedge_sync_unflushed(h);
 		hedge_sync_record(h);
 		finish(w, w->status);
@@ -298,7 +300,7 @@ static unsigned long unflushed(const struct hedge_write *w)
 /* Whether a flush that worked on all legs means that nothing was lost before. */
 static bool flush_holds(const struct hedge_write *w)
 {
-	if (READ_ONCE(w->hedge->untold) || unflushed(w))
+	if ((!w->nr && READ_ONCE(w->hedge->untold)) || unflushed(w))
 		return false;
 	/*
 	 * A flush that failed is forgotten only when its leg has gone out, of which
@@ -326,6 +328,14 @@ static bool is_refused(const struct bio *clone, blk_status_t status)
 		!bdev_write_zeroes_sectors(clone->bi_bdev));
 }
 
+/* Whether it may be the flush that has failed; of a write with FUA, not its data. */
+static bool is_lost_cache(const struct hedge_write *w, unsigned int leg,
+			  blk_status_t status)
+{
+	return w->flushes & BIT(leg) &&
+	       (!w->nr || (status != BLK_STS_NOTSUPP && status != BLK_STS_NOSPC));
+}
+
 static void note_failure(struct hedge_write *w, const struct bio *clone,
 			 blk_status_t status)
 {
@@ -340,8 +350,10 @@ static void note_failure(struct hedge_write *w, const struct bio *clone,
 	if (READ_ONCE(w->status) != BLK_STS_NOTSUPP)
 		WRITE_ONCE(w->status, status);
 	/* Before the sweep may rely on a flush of its own: before end_flush(). */
-	if (w->flushes & BIT(leg))
+	if (is_lost_cache(w, leg, status)) {
+		set_bit(leg, &w->lost);
 		set_bit(leg, &w->hedge->unflushed);
+	}
 }
 
 /* A flush after one that failed may succeed, and mean nothing. */
@@ -350,6 +362,7 @@ static void share_failure(struct hedge_write *w)
 	unsigned long legs = unflushed(w);
 
 	w->failed |= legs;
+	w->lost |= legs;
 	if (legs && !w->status)
 		w->status = BLK_STS_IOERR;
 }
@@ -409,6 +422,22 @@ bool hedge_write_flushes_ended(struct hedge *h)
 	ended = !h->flushes[!h->flush_epoch];
 	spin_unlock_irq(&h->region_lock);
 	return ended;
+}
+
+/**
+ * hedge_write_flushes_out - whether a flush is out
+ * @h: the target
+ *
+ * Context: process.
+ */
+bool hedge_write_flushes_out(struct hedge *h)
+{
+	bool out;
+
+	spin_lock_irq(&h->region_lock);
+	out = h->flushes[0] || h->flushes[1];
+	spin_unlock_irq(&h->region_lock);
+	return out;
 }
 
 static void clone_endio(struct bio *clone)
@@ -484,7 +513,10 @@ static void submit_all(struct hedge_write *w, struct bio *bio)
 		dm_submit_bio_remap(bio, write_clone(w, i));
 }
 
-/* Where a write with FUA makes the block layer flush after it. */
+/*
+ * Where a flush may follow a write with FUA: what is made of other devices passes it on,
+ * and says that it can do so whatever they make of it.
+ */
 static unsigned long fua_flushes(const struct hedge_write *w)
 {
 	unsigned long legs = 0;
@@ -493,7 +525,8 @@ static unsigned long fua_flushes(const struct hedge_write *w)
 	for_each_set_bit(i, &w->sent, HEDGE_MAX_LEGS) {
 		struct block_device *bdev = w->hedge->leg[i].dev->bdev;
 
-		if (bdev_write_cache(bdev) && !bdev_fua(bdev))
+		if (bdev_write_cache(bdev) &&
+		    (!bdev_fua(bdev) || !queue_is_mq(bdev_get_queue(bdev))))
 			legs |= BIT(i);
 	}
 	return legs;
@@ -515,6 +548,7 @@ static bool prepare(struct hedge *h, struct bio *bio)
 
 	w->sent = hedge_sync_targets(h, w->first, w->nr);
 	w->failed = 0;
+	w->lost = 0;
 	w->refused = 0;
 	w->status = BLK_STS_OK;
 	w->losses = READ_ONCE(h->losses);
